@@ -1,3 +1,75 @@
-//! Stub.
+//! The project's own commands, run as `cargo xtask COMMAND`.
+//!
+//! Owns the command line alone. Each command is a module; none of them links the host, so that this
+//! program is built in seconds on a bare machine.
 
-fn main() {}
+#![allow(
+    clippy::print_stdout,
+    reason = "what a command has to say goes to standard output"
+)]
+
+mod checks;
+mod clock;
+mod conformance;
+mod guests;
+mod host;
+mod place;
+mod process;
+mod scenarios;
+mod suite;
+mod toolchain;
+mod tools;
+mod up;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// The project's own commands.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Build everything, serve the example plugins, and say how to call them
+    Up {
+        /// The address to serve
+        #[arg(long, default_value = "127.0.0.1:7777")]
+        listen: String,
+    },
+    /// Build the example plugins and the test guests
+    Plugins {
+        /// Which compiler builds them
+        #[arg(long, value_enum, default_value_t)]
+        toolchain: toolchain::Choice,
+    },
+    /// Run every check, in order, up to the first that fails
+    Test {
+        /// Run these checks only, by name, comma-separated
+        #[arg(long, value_delimiter = ',', value_enum)]
+        only: Vec<checks::Check>,
+    },
+    /// Run the official conformance suite against the host
+    Conformance(conformance::Arguments),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Up { listen } => up::up(&listen),
+        Command::Plugins { toolchain } => guests::build(toolchain),
+        Command::Test { only } => checks::run(&only),
+        Command::Conformance(arguments) => conformance::run(&arguments),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        // The causes alone: where in this program it was noticed helps nobody.
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

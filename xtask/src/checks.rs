@@ -1,0 +1,165 @@
+//! Owns `cargo xtask test`: the checks, their order, and the account of them.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Result, bail};
+use clap::ValueEnum;
+
+use crate::clock::Stopwatch;
+use crate::host::{self, Profile};
+use crate::toolchain::Choice;
+use crate::{conformance, guests, place, process, tools};
+
+/// One check. The order is the one they run in: what is quick to fail goes first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Check {
+    /// Each lock file fits its manifests
+    Locks,
+    /// Formatting
+    Fmt,
+    /// Lints, warnings are errors
+    Clippy,
+    /// Licences, banned and foreign dependencies
+    Deny,
+    /// Every guest builds
+    Guests,
+    /// All tests
+    Tests,
+    /// Documentation builds without warnings
+    Docs,
+    /// The official conformance suite
+    Conformance,
+}
+
+/// Run the named checks, or all if none is named, up to the first that fails.
+///
+/// # Errors
+/// Names the check that failed.
+pub(crate) fn run(only: &[Check]) -> Result<()> {
+    let chosen = |check: &Check| only.is_empty() || only.contains(check);
+    let all = Check::value_variants();
+    let watch = Stopwatch::start();
+    let mut account = Vec::new();
+    let mut failure = None;
+    for check in all.iter().filter(|check| chosen(check)) {
+        let name = check.name();
+        println!("\n== {name}");
+        let step = Stopwatch::start();
+        let outcome = check.run();
+        let word = if outcome.is_ok() { "ok" } else { "FAILED" };
+        println!("== {name}: {word} in {step}");
+        account.push(format!("  {name:12} {word:7} {step}"));
+        if let Err(error) = outcome {
+            failure = Some((name, error));
+            break;
+        }
+    }
+    println!("\nchecks, {watch} in all");
+    for line in &account {
+        println!("{line}");
+    }
+    for check in all.iter().filter(|check| chosen(check)).skip(account.len()) {
+        println!("  {:12} not run", check.name());
+    }
+    match failure {
+        None => Ok(()),
+        Some((name, error)) => Err(error.context(format!("the check `{name}` failed"))),
+    }
+}
+
+impl Check {
+    fn name(self) -> String {
+        self.to_possible_value()
+            .map_or_else(String::new, |value| value.get_name().to_owned())
+    }
+
+    fn run(self) -> Result<()> {
+        match self {
+            Self::Locks => locks(),
+            Self::Fmt => each_workspace(&["fmt", "--all", "--check"]),
+            Self::Clippy => clippy(),
+            Self::Deny => deny(),
+            Self::Guests => guests::build(Choice::Any),
+            Self::Tests => tests(),
+            Self::Docs => docs(),
+            Self::Conformance => conformance::run(&conformance::Arguments::default()),
+        }
+    }
+}
+
+/// Run a cargo command in the workspace of the host and in those of the guests.
+fn each_workspace(arguments: &[&str]) -> Result<()> {
+    process::run(&mut process::cargo(arguments))?;
+    for manifest in guests::manifests() {
+        let mut cargo = process::cargo(&arguments[..1]);
+        cargo.arg("--manifest-path").arg(manifest);
+        process::run(cargo.args(&arguments[1..]))?;
+    }
+    Ok(())
+}
+
+fn locks() -> Result<()> {
+    let root = place::root().join("Cargo.toml");
+    for manifest in std::iter::once(root).chain(guests::manifests()) {
+        let mut cargo = process::cargo(&["metadata", "--format-version=1", "--locked"]);
+        process::output(cargo.arg("--manifest-path").arg(manifest))?;
+    }
+    Ok(())
+}
+
+fn clippy() -> Result<()> {
+    let lints = ["--", "-D", "warnings"];
+    let mut cargo = process::cargo(&["clippy", "--workspace", "--all-targets"]);
+    process::run(cargo.args(lints))?;
+    for manifest in guests::manifests() {
+        // For this machine, not for the guests' target: the lints see the same code, and a
+        // compiler without that target can look at it.
+        let mut cargo = process::cargo(&["clippy", "--workspace", "--all-targets"]);
+        cargo.arg("--manifest-path").arg(manifest);
+        cargo
+            .arg("--target-dir")
+            .arg(place::target().join("guest-check"));
+        process::run(cargo.args(lints))?;
+    }
+    Ok(())
+}
+
+/// Advisories are left out: their database is fetched, and a check must not turn red because
+/// something was published elsewhere.
+fn deny() -> Result<()> {
+    let file = tools::cargo_deny()?;
+    let check = |manifest: &Path, unused: &str| {
+        let lints = ["license-exception-not-encountered", "unused-wrapper"];
+        let mut deny = Command::new(&file);
+        deny.current_dir(place::root())
+            .args(["--workspace", "--manifest-path"])
+            .arg(manifest)
+            .arg("--config")
+            .arg(place::root().join("deny.toml"))
+            .args(["check", unused, lints[0], unused, lints[1]])
+            .args(["licenses", "bans", "sources"]);
+        process::run(&mut deny)
+    };
+    check(&place::root().join("Cargo.toml"), "--deny")?;
+    // The guests have fewer dependencies, so not every entry is theirs.
+    for manifest in guests::manifests() {
+        check(&manifest, "--allow")?;
+    }
+    Ok(())
+}
+
+/// The tests drive the real host with real guests, so both are built first.
+fn tests() -> Result<()> {
+    guests::build(Choice::Any)?;
+    let host = host::build(Profile::Debug)?;
+    if !host.is_file() {
+        bail!("{} was not built", host.display());
+    }
+    process::run(&mut process::cargo(&["test", "--workspace"]))
+}
+
+fn docs() -> Result<()> {
+    let mut cargo = process::cargo(&["doc", "--workspace", "--no-deps"]);
+    process::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
+}

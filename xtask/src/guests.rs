@@ -1,0 +1,232 @@
+//! Owns the building of guests: the example plugins and those that only tests use.
+//!
+//! Each guest says in its own manifest where it goes, so that this file knows none by name:
+//! `[package.metadata.longshore] out = "plugins/NAME.wasm"`, relative to the target folder. A guest
+//! in text form says it in its first line, `;; out: guests/FOLDER/NAME.wasm`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+
+use crate::toolchain::{Choice, TARGET, Toolchain};
+use crate::{place, process};
+
+/// The workspaces of guests: examples, and tests' own.
+pub(crate) const WORKSPACES: [&str; 2] = ["plugins", "tests/guests"];
+
+/// Guests written as text.
+const TEXTS: &str = "tests/guests/wat";
+
+/// Both workspaces build here, so that the standard library is compiled once.
+const BUILD: &str = "guest-build";
+
+/// One built component.
+struct Component {
+    /// Relative to the target folder.
+    out: PathBuf,
+    bytes: Vec<u8>,
+}
+
+/// Build every guest and put its component where it says.
+///
+/// # Errors
+/// If there is no compiler for guests, or one does not build; the text names it.
+pub(crate) fn build(choice: Choice) -> Result<()> {
+    let toolchain = Toolchain::ready(choice)?;
+    println!("building guests with {toolchain}");
+    let mut components = Vec::new();
+    for workspace in manifests() {
+        components.extend(build_workspace(&toolchain, &workspace)?);
+    }
+    components.extend(assemble()?);
+    place_all(&components)
+}
+
+/// The manifests of the guests' workspaces.
+pub(crate) fn manifests() -> Vec<PathBuf> {
+    let manifests = WORKSPACES.map(|folder| place::root().join(folder).join("Cargo.toml"));
+    manifests
+        .into_iter()
+        .filter(|file| file.is_file())
+        .collect()
+}
+
+fn build_workspace(toolchain: &Toolchain, manifest: &Path) -> Result<Vec<Component>> {
+    let build = place::target().join(BUILD);
+    let mut cargo = toolchain.build()?;
+    cargo
+        .args(["--workspace", "--manifest-path"])
+        .arg(manifest)
+        .arg("--target-dir")
+        .arg(&build);
+    process::run(&mut cargo)?;
+    let mut metadata = process::cargo(&["metadata", "--format-version=1", "--no-deps"]);
+    metadata.arg("--manifest-path").arg(manifest);
+    let metadata: Value = serde_json::from_str(&process::output(&mut metadata)?)
+        .context("reading what cargo says of a workspace")?;
+    let packages = metadata["packages"]
+        .as_array()
+        .map_or(&[][..], Vec::as_slice);
+    let built = build.join(TARGET).join("release");
+    let mut components = Vec::new();
+    for package in packages {
+        if let Some((out, file)) = output_of(package)? {
+            let file = built.join(file);
+            let bytes = fs::read(&file).with_context(|| format!("reading {}", file.display()))?;
+            components.push(Component { out, bytes });
+        }
+    }
+    Ok(components)
+}
+
+/// Where a package's component goes, and the file name that cargo gives it. A package without a
+/// library that can be loaded is no guest.
+fn output_of(package: &Value) -> Result<Option<(PathBuf, String)>> {
+    let name = package["name"].as_str().unwrap_or_default();
+    let loadable = package["targets"].as_array().and_then(|targets| {
+        targets.iter().find(|target| {
+            let kinds = target["kind"].as_array();
+            kinds.is_some_and(|kinds| kinds.iter().any(|kind| kind == "cdylib"))
+        })
+    });
+    let out = package["metadata"]["longshore"]["out"].as_str();
+    match (loadable, out) {
+        (Some(target), Some(out)) => {
+            let target = target["name"].as_str().unwrap_or(name);
+            let file = format!("{}.wasm", target.replace('-', "_"));
+            Ok(Some((checked(out, name)?, file)))
+        }
+        (Some(_), None) => {
+            bail!("{name} does not say where it goes: package.metadata.longshore.out is missing")
+        }
+        (None, Some(_)) => bail!("{name} says where it goes but has no `cdylib` library"),
+        (None, None) => Ok(None),
+    }
+}
+
+/// Components of the guests in text form.
+fn assemble() -> Result<Vec<Component>> {
+    let folder = place::root().join(TEXTS);
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut components = Vec::new();
+    for entry in fs::read_dir(&folder)? {
+        let file = entry?.path();
+        if file.extension().is_none_or(|extension| extension != "wat") {
+            continue;
+        }
+        let name = file.display().to_string();
+        let text = fs::read_to_string(&file).with_context(|| format!("reading {name}"))?;
+        let stem = file.file_stem().unwrap_or_default().to_string_lossy();
+        let out = text
+            .lines()
+            .next()
+            .and_then(|line| line.strip_prefix(";; out: "))
+            .map_or_else(|| format!("guests/hostile/{stem}.wasm"), str::to_owned);
+        components.push(Component {
+            out: checked(&out, &name)?,
+            bytes: wat::parse_str(&text).with_context(|| format!("assembling {name}"))?,
+        });
+    }
+    Ok(components)
+}
+
+/// An output path that stays in its two folders.
+fn checked(out: &str, who: &str) -> Result<PathBuf> {
+    let out = out.trim();
+    let known = out.starts_with("plugins/") || out.starts_with("guests/");
+    ensure!(
+        known && out.ends_with(".wasm") && !out.contains(".."),
+        "{who} goes to {out:?}; it must be plugins/NAME.wasm or guests/FOLDER/NAME.wasm"
+    );
+    Ok(PathBuf::from(out))
+}
+
+/// Write what has changed, and remove what an earlier build made and this one does not.
+fn place_all(components: &[Component]) -> Result<()> {
+    let target = place::target();
+    let mut outs = BTreeSet::new();
+    for component in components {
+        let out = component.out.to_string_lossy().into_owned();
+        ensure!(outs.insert(out.clone()), "two guests go to {out}");
+        let word = if replace(&target.join(&component.out), &component.bytes)? {
+            "written"
+        } else {
+            "unchanged"
+        };
+        println!(
+            "  {word:9}  target/{out}  {} KB",
+            component.bytes.len() / 1000
+        );
+    }
+    let list = target.join(BUILD).join("outputs.txt");
+    let earlier = fs::read_to_string(&list).unwrap_or_default();
+    for gone in earlier.lines().filter(|line| !outs.contains(*line)) {
+        if fs::remove_file(target.join(gone)).is_ok() {
+            println!("  removed    target/{gone}");
+        }
+    }
+    let lines: String = outs.iter().map(|out| format!("{out}\n")).collect();
+    replace(&list, lines.as_bytes())?;
+    Ok(())
+}
+
+/// Replace a file as a whole, so that a host that watches it never sees half of it. A file that is
+/// the same already is left alone: a running host would load it again for nothing.
+fn replace(file: &Path, bytes: &[u8]) -> Result<bool> {
+    if fs::read(file).is_ok_and(|old| old == bytes) {
+        return Ok(false);
+    }
+    if let Some(folder) = file.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    let fresh = file.with_extension("new");
+    fs::write(&fresh, bytes)
+        .and_then(|()| fs::rename(&fresh, file))
+        .with_context(|| format!("writing {}", file.display()))?;
+    Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_guest_says_where_it_goes() {
+        let guest = json!({
+            "name": "text-stats",
+            "targets": [{"name": "text-stats", "kind": ["cdylib", "rlib"]}],
+            "metadata": {"longshore": {"out": "plugins/text-stats.wasm"}},
+        });
+        let (out, file) = output_of(&guest).unwrap().unwrap();
+        assert_eq!(out, Path::new("plugins/text-stats.wasm"));
+        assert_eq!(file, "text_stats.wasm");
+    }
+
+    #[test]
+    fn a_guest_without_a_place_is_an_error_and_a_library_is_no_guest() {
+        let guest = json!({"name": "a", "targets": [{"name": "a", "kind": ["cdylib"]}]});
+        assert!(output_of(&guest).is_err());
+        let library = json!({"name": "sdk", "targets": [{"name": "sdk", "kind": ["lib"]}]});
+        assert!(output_of(&library).unwrap().is_none());
+    }
+
+    #[test]
+    fn components_stay_in_their_folders() {
+        assert!(checked("guests/hostile/loop.wasm", "loop").is_ok());
+        for out in [
+            "debug/longshore",
+            "plugins/../x.wasm",
+            "plugins/x",
+            "/x.wasm",
+        ] {
+            assert!(checked(out, "x").is_err(), "{out}");
+        }
+    }
+}
