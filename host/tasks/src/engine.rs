@@ -1,0 +1,282 @@
+//! The async driver: load, decide, make durable, act, answer.
+//!
+//! Every transition is one write with an expected revision; who writes first wins, the other reads
+//! again and decides again. Nothing is acted on or shown before it is durable. A run in memory is
+//! driven by one tokio task and never told *what* changed, only to look at the durable state, so
+//! no message can be lost or come in the wrong order.
+//!
+//! - `commands`: what callers ask for.
+//! - `drive`: one run, from its start to the end of its task or until it is let go.
+//! - `live`: which tasks have a run in memory.
+//! - `recovery`: unfinished tasks go on after a start.
+//! - `sweep`: tasks whose time is over.
+//!
+//! Must not know what a payload says or how a run runs.
+
+mod commands;
+mod drive;
+mod live;
+mod recovery;
+mod sweep;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::Clock;
+use crate::codec::{self, CodecError};
+use crate::decide::{Command, Effect, Moment, decide};
+use crate::id::TaskId;
+use crate::model::Call;
+use crate::run::{Failures, Reason, Runner};
+use crate::state::{Illegal, Outcome, Task, apply};
+use crate::store::{Put, Revision, Store, StoreError};
+use live::Live;
+
+/// How often a decision is made anew because someone else wrote first. One task has few writers: its
+/// run, its owner, the sweep; only a storm of answers comes near.
+const CONFLICTS_MAX: usize = 64;
+
+/// How long a shutdown waits, after the drain time, for writes under way, in milliseconds. A write
+/// takes about one; a store that takes longer is lost anyway.
+const LAST_WRITES_MS: u64 = 2_000;
+
+/// What the engine stands on.
+#[derive(Clone)]
+pub struct Ports {
+    /// Where tasks are kept.
+    pub store: Arc<dyn Store>,
+    /// Who runs calls.
+    pub runner: Arc<dyn Runner>,
+    /// Where time comes from.
+    pub clock: Arc<dyn Clock>,
+    /// Who words the engine's own failures.
+    pub failures: Arc<dyn Failures>,
+}
+
+impl fmt::Debug for Ports {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ports").finish_non_exhaustive()
+    }
+}
+
+/// What an operator may choose.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// How long an ended task is kept at least, in milliseconds.
+    pub keep_ms: u64,
+    /// How long a run that asked stays in memory for its answers, in milliseconds; 0: not at all.
+    pub linger_ms: u64,
+    /// How long a run may go on after a wish to cancel, in milliseconds.
+    pub grace_ms: u64,
+    /// How often expired tasks are looked for, in milliseconds.
+    pub sweep_every_ms: u64,
+    /// How many expired tasks are read at once.
+    pub sweep_batch: usize,
+    /// How many unfinished tasks are taken up at once at the start.
+    pub recovery_parallel: u32,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            keep_ms: 600_000,
+            linger_ms: 30_000,
+            grace_ms: 1_000,
+            sweep_every_ms: 500,
+            sweep_batch: 256,
+            recovery_parallel: 32,
+        }
+    }
+}
+
+/// Why the engine did not do it.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// No such task, or another principal's: the answer is the same.
+    #[error("no such task")]
+    NotFound,
+    /// No new task is taken any more.
+    #[error("the server is shutting down")]
+    ShuttingDown,
+    /// Too many writers at once; nothing was changed.
+    #[error("the task is changed by too many at once")]
+    Contended,
+    /// The store failed; whether the change was kept is unknown.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// What the store holds is no task of this program.
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    /// A run broke its contract.
+    #[error(transparent)]
+    Illegal(#[from] Illegal),
+    /// The operating system has no random numbers for a new id.
+    #[error("no random numbers for a task id: {0}")]
+    Entropy(String),
+}
+
+/// The engine. A clone is another handle of the same.
+#[derive(Clone)]
+pub struct Engine {
+    inner: Arc<Inner>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("settings", &self.inner.settings)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Inner {
+    ports: Ports,
+    settings: Settings,
+    live: Arc<Live>,
+    /// Everything spawned: runs, commands under way, the sweep.
+    spawned: TaskTracker,
+    /// No new tasks; runs that can be started again are dropped.
+    draining: CancellationToken,
+    /// Pinned runs are dropped too.
+    drained: CancellationToken,
+}
+
+impl Engine {
+    /// Starts the engine: when it returns, every unfinished task in the store has been taken up
+    /// again. Fails if the store cannot be read.
+    pub async fn start(ports: Ports, settings: Settings) -> Result<Self, EngineError> {
+        let inner = Arc::new(Inner {
+            ports,
+            settings,
+            live: Arc::default(),
+            spawned: TaskTracker::new(),
+            draining: CancellationToken::new(),
+            drained: CancellationToken::new(),
+        });
+        if let Err(error) = recovery::recover(&inner).await {
+            inner.draining.cancel();
+            inner.drained.cancel();
+            return Err(error);
+        }
+        inner.spawned.spawn(sweep::sweep(Arc::clone(&inner)));
+        Ok(Self { inner })
+    }
+
+    /// Stops, which is no cancellation: new tasks are refused, runs that can be started again are
+    /// dropped at once, pinned ones after `drain`, and every task stays as it is stored. Then the
+    /// store is closed. Dropping the future leaves the rest undone, but nothing stored by half.
+    pub async fn shutdown(&self, drain: Duration) {
+        let inner = &self.inner;
+        let drain_ms = u64::try_from(drain.as_millis()).unwrap_or(u64::MAX);
+        inner.draining.cancel();
+        inner.spawned.close();
+        inner.settle(drain_ms).await;
+        inner.drained.cancel();
+        inner.settle(LAST_WRITES_MS).await;
+        if let Err(error) = inner.ports.store.close().await {
+            tracing::error!(%error, "the task store did not close cleanly");
+        }
+    }
+}
+
+impl Inner {
+    fn now_ms(&self) -> u64 {
+        self.ports.clock.now_ms()
+    }
+
+    /// Waits until nothing spawned is left, at most so long.
+    async fn settle(&self, at_most_ms: u64) {
+        let until_ms = self.now_ms().saturating_add(at_most_ms);
+        tokio::select! {
+            () = self.spawned.wait() => {}
+            () = self.ports.clock.sleep_until(until_ms) => {}
+        }
+    }
+
+    async fn load(&self, id: &TaskId) -> Result<(Task, Revision), EngineError> {
+        let stored = self
+            .ports
+            .store
+            .get(id)
+            .await?
+            .ok_or(EngineError::NotFound)?;
+        Ok((codec::decode(&stored.bytes)?, stored.revision))
+    }
+
+    async fn save(&self, task: &Task, expected: Option<Revision>) -> Result<(), EngineError> {
+        let bytes = codec::encode(task)?;
+        let unfinished = task.outcome.is_none();
+        let due_ms = task.expires_ms;
+        self.ports
+            .store
+            .put(Put {
+                id: task.id,
+                expected,
+                unfinished,
+                due_ms,
+                bytes,
+            })
+            .await?;
+        Ok(())
+    }
+
+    /// One command, durable and acted on when it returns; the task as it is then. It must run to
+    /// its end (spawn it where a caller may go away): between write and effect it must not stop.
+    async fn transition(
+        self: &Arc<Self>,
+        id: &TaskId,
+        command: impl Fn(&Task) -> Command + Send + Sync,
+    ) -> Result<Task, EngineError> {
+        for _ in 0..CONFLICTS_MAX {
+            let (task, revision) = self.load(id).await?;
+            let at = Moment {
+                now_ms: self.now_ms(),
+                keep_ms: self.settings.keep_ms,
+            };
+            let decision = decide(&task, command(&task), at);
+            let done = match decision.event {
+                None => Ok(task),
+                Some(event) => {
+                    let task = apply(task, event, at.now_ms)?;
+                    self.save(&task, Some(revision)).await.map(|()| task)
+                }
+            };
+            match done {
+                Ok(task) => return self.act(task, revision, decision.effect).await,
+                Err(EngineError::Store(StoreError::Conflict)) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Err(EngineError::Contended)
+    }
+
+    async fn act(
+        self: &Arc<Self>,
+        task: Task,
+        revision: Revision,
+        effect: Effect,
+    ) -> Result<Task, EngineError> {
+        match effect {
+            Effect::Rest => {}
+            Effect::Wake => self.live.wake(&task.id),
+            Effect::Attend => self.attend(task.id, None),
+            Effect::Delete => self.ports.store.delete(&task.id, revision).await?,
+        }
+        Ok(task)
+    }
+
+    /// The end of a task of `call` by the engine's own word.
+    fn failure(&self, reason: Reason, call: &Call) -> Command {
+        let error = self.ports.failures.error(reason, call);
+        let message = self.ports.failures.message(&error);
+        Command::Close {
+            outcome: Outcome::Failed(error),
+            message,
+        }
+    }
+}

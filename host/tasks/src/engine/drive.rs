@@ -1,0 +1,420 @@
+//! One run in memory, driven from its start to the end of its task, or until it is let go.
+//!
+//! The driver owns the run. It learns of answers, wishes and ends made by others by looking at the
+//! durable state when its bell rings.
+
+use std::ops::ControlFlow::{self, Break, Continue};
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::live::{Claim, Seat};
+use super::{EngineError, Inner};
+use crate::decide::{Command, Opening, cancellation, opening};
+use crate::id::TaskId;
+use crate::model::{Checkpoint, Payload, Question};
+use crate::run::{Reason, Run, Step};
+use crate::state::{Outcome, Task};
+
+/// How often a store that fails is tried, and the first wait between, in milliseconds (it doubles:
+/// 50 to 800, 1.55 s in all). Longer, and a cancelled guest would go on for too long.
+const STORE_TRIES: u32 = 6;
+const STORE_WAIT_MS: u64 = 50;
+
+/// Where a driver has its run from.
+pub(super) enum Seed {
+    /// From a caller: it goes on already.
+    Adopted(Box<dyn Run>, Box<Task>),
+    /// From the task as stored, if it needs one. The permit is given back when it is started.
+    Stored(Option<OwnedSemaphorePermit>),
+}
+
+/// Why a driver left.
+#[derive(Debug, PartialEq, Eq)]
+enum Exit {
+    /// The task has ended, or needs no run now.
+    Ended,
+    /// The run waited for its answers long enough.
+    LetGo,
+    /// The store failed for too long; the task stays as it is stored.
+    GaveUp,
+    /// The server stops.
+    Drained,
+}
+
+/// What the run is at.
+enum Posture {
+    Running,
+    /// On its way to the questions of this checkpoint, which are answered.
+    Replaying(Checkpoint),
+    /// It asked. `None`: it is kept whatever it takes.
+    Waiting {
+        until_ms: Option<u64>,
+    },
+}
+
+enum Happened {
+    Stopped,
+    Rung,
+    Due,
+    Stepped(Step),
+}
+
+type Flow = ControlFlow<Exit>;
+
+struct Driver {
+    inner: Arc<Inner>,
+    id: TaskId,
+    seat: Arc<Seat>,
+    run: Box<dyn Run>,
+    posture: Posture,
+    /// Only this very run can go on from its last questions.
+    pinned: bool,
+    /// The run was told of the wish; the engine ends the task then.
+    grace_ends_ms: Option<u64>,
+    expires_ms: Option<u64>,
+}
+
+impl Inner {
+    /// Lets a run look at the task: the one in memory, or one started for it.
+    pub(super) fn attend(self: &Arc<Self>, id: TaskId, permit: Option<OwnedSemaphorePermit>) {
+        if self.draining.is_cancelled() {
+            return;
+        }
+        if let Some(claim) = self.live.claim(id) {
+            self.spawn_driver(claim, Seed::Stored(permit));
+        }
+    }
+
+    pub(super) fn spawn_driver(self: &Arc<Self>, claim: Claim, seed: Seed) {
+        self.spawned.spawn(drive(Arc::clone(self), claim, seed));
+    }
+
+    /// `transition`, but a store that fails is tried again for a while.
+    async fn insist(
+        self: &Arc<Self>,
+        id: &TaskId,
+        command: impl Fn(&Task) -> Command + Send + Sync,
+    ) -> Result<Task, EngineError> {
+        self.retry(|| self.transition(id, &command)).await
+    }
+
+    async fn retry<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, EngineError>
+    where
+        F: Future<Output = Result<T, EngineError>>,
+    {
+        let mut wait_ms = STORE_WAIT_MS;
+        for _ in 1..STORE_TRIES {
+            match attempt().await {
+                Err(EngineError::Store(_) | EngineError::Contended) => {}
+                done => return done,
+            }
+            tokio::select! {
+                () = self.ports.clock.sleep_until(self.now_ms().saturating_add(wait_ms)) => {}
+                () = self.drained.cancelled() => {}
+            }
+            wait_ms *= 2;
+        }
+        attempt().await
+    }
+}
+
+/// Drives one run. A panic of the run costs its task, nothing else.
+async fn drive(inner: Arc<Inner>, claim: Claim, seed: Seed) {
+    let id = claim.id;
+    let driven = AssertUnwindSafe(async {
+        match Driver::open(&inner, &claim, seed).await {
+            Ok(driver) => driver.go().await,
+            Err(exit) => exit,
+        }
+    });
+    let exit = driven.catch_unwind().await;
+    if exit.is_err() {
+        tracing::error!(task = %id, "the run panicked");
+        let broken = |task: &Task| inner.failure(Reason::Broken, &task.call);
+        if let Err(error) = inner.insist(&id, broken).await {
+            tracing::error!(task = %id, %error, "the failure was not stored");
+        }
+    }
+    drop(claim);
+    // An answer may have come in after the last look and before the seat was free.
+    if matches!(exit, Ok(Exit::LetGo)) {
+        inner.attend(id, None);
+    }
+}
+
+impl Driver {
+    /// Takes the run over, or starts the one that the stored task needs.
+    async fn open(inner: &Arc<Inner>, claim: &Claim, seed: Seed) -> Result<Self, Exit> {
+        let (task, run, posture) = match seed {
+            Seed::Adopted(run, task) => {
+                let waits = task.outstanding().next().is_some();
+                let pinned = task.checkpoint.as_ref().is_some_and(Checkpoint::is_pinned);
+                let posture = if waits {
+                    inner.waiting(pinned)
+                } else {
+                    Posture::Running
+                };
+                (*task, run, posture)
+            }
+            Seed::Stored(permit) => {
+                let opened = inner.start_stored(&claim.id).await;
+                drop(permit);
+                opened?
+            }
+        };
+        Ok(Self {
+            inner: Arc::clone(inner),
+            id: claim.id,
+            seat: Arc::clone(&claim.seat),
+            run,
+            posture,
+            pinned: task.checkpoint.as_ref().is_some_and(Checkpoint::is_pinned),
+            grace_ends_ms: None,
+            expires_ms: task.expires_ms,
+        })
+    }
+
+    async fn go(mut self) -> Exit {
+        loop {
+            let flow = match self.next().await {
+                Happened::Stopped => Break(Exit::Drained),
+                Happened::Rung => self.look().await,
+                Happened::Due => self.due().await,
+                Happened::Stepped(step) => self.stepped(step).await,
+            };
+            if let Break(exit) = flow {
+                return exit;
+            }
+        }
+    }
+
+    /// Waits for what happens next. Everything waited for is cancel safe. Time goes before steps: a
+    /// guest that never stops reporting must not outrun its deadline.
+    async fn next(&mut self) -> Happened {
+        let stop = if self.pinned {
+            &self.inner.drained
+        } else {
+            &self.inner.draining
+        };
+        let waits = matches!(self.posture, Posture::Waiting { .. });
+        let due_ms = self.due_ms();
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => Happened::Stopped,
+            () = self.seat.bell.notified() => Happened::Rung,
+            () = self.inner.ports.clock.sleep_until(due_ms) => Happened::Due,
+            step = self.run.step(), if !waits => Happened::Stepped(step),
+        }
+    }
+
+    fn due_ms(&self) -> u64 {
+        let linger_ends_ms = match self.posture {
+            Posture::Waiting { until_ms } => until_ms,
+            Posture::Running | Posture::Replaying(_) => None,
+        };
+        let due = [self.grace_ends_ms, self.expires_ms, linger_ends_ms];
+        due.into_iter().flatten().min().unwrap_or(u64::MAX)
+    }
+
+    async fn due(&mut self) -> Flow {
+        let now_ms = self.inner.now_ms();
+        let over = |at_ms: Option<u64>| at_ms.is_some_and(|at_ms| at_ms <= now_ms);
+        if over(self.grace_ends_ms) {
+            return self.end(|_| cancellation()).await;
+        }
+        if over(self.expires_ms) {
+            let inner = Arc::clone(&self.inner);
+            return self.end(|task| inner.expiry(task)).await;
+        }
+        Break(Exit::LetGo)
+    }
+
+    /// Looks at the durable state and tells the run what it does not know yet.
+    async fn look(&mut self) -> Flow {
+        let task = match self.inner.retry(|| self.inner.load(&self.id)).await {
+            Ok((task, _)) => task,
+            Err(error) => return self.give_up(&error),
+        };
+        if task.outcome.is_some() {
+            return Break(Exit::Ended);
+        }
+        self.expires_ms = task.expires_ms;
+        let answered = task.outstanding().next().is_none();
+        match (task.wished_ms, task.checkpoint) {
+            (Some(wished_ms), _) => self.pass_on_wish(wished_ms),
+            (None, Some(checkpoint)) if answered && self.waits() => self.answer(&checkpoint),
+            (None, _) => {}
+        }
+        Continue(())
+    }
+
+    fn pass_on_wish(&mut self, wished_ms: u64) {
+        if self.grace_ends_ms.is_some() {
+            return;
+        }
+        self.grace_ends_ms = Some(wished_ms.saturating_add(self.inner.settings.grace_ms));
+        self.run.cancel();
+        // A wait for answers returns once on the wish, so the run takes steps again.
+        if self.waits() {
+            self.posture = Posture::Running;
+        }
+    }
+
+    async fn stepped(&mut self, step: Step) -> Flow {
+        match step {
+            Step::Progress { message } => {
+                if message.is_some() {
+                    *self.seat.message.lock() = message;
+                }
+                // A run whose steps are always ready must not keep the thread.
+                tokio::task::consume_budget().await;
+                Continue(())
+            }
+            Step::ExternalId(external_id) => {
+                let stored = self
+                    .inner
+                    .insist(&self.id, |_| Command::Name(external_id.clone()));
+                match stored.await {
+                    Ok(_) => Continue(()),
+                    Err(error) => self.give_up(&error),
+                }
+            }
+            Step::NeedsInput { questions, record } => self.asked(questions, record).await,
+            Step::Finished(_) if matches!(self.posture, Posture::Replaying(_)) => {
+                self.fail(Reason::Diverged).await
+            }
+            Step::Finished(result) => {
+                let message = self.message();
+                let outcome = Outcome::Completed(result);
+                self.end(|_| Command::Close {
+                    outcome: outcome.clone(),
+                    message: message.clone(),
+                })
+                .await
+            }
+            Step::Failed(error) => {
+                let message = self.inner.ports.failures.message(&error);
+                let outcome = Outcome::Failed(error);
+                self.end(|_| Command::Close {
+                    outcome: outcome.clone(),
+                    message: message.clone(),
+                })
+                .await
+            }
+            Step::Cancelled => self.end(|_| cancellation()).await,
+        }
+    }
+
+    async fn asked(&mut self, questions: Vec<Question>, record: Option<Vec<u8>>) -> Flow {
+        if let Posture::Replaying(checkpoint) = &self.posture {
+            let keys = |asked: &[Question]| asked.iter().map(|q| q.key.clone()).collect::<Vec<_>>();
+            if keys(&questions) != keys(&checkpoint.questions) {
+                return self.fail(Reason::Diverged).await;
+            }
+            let checkpoint = checkpoint.clone();
+            self.answer(&checkpoint);
+            return Continue(());
+        }
+        let checkpoint = Checkpoint::new(questions, record);
+        let message = self.message();
+        let ask = |_: &Task| Command::Ask {
+            checkpoint: checkpoint.clone(),
+            message: message.clone(),
+        };
+        match self.inner.insist(&self.id, ask).await {
+            Ok(task) if task.outcome.is_some() => Break(Exit::Ended),
+            Ok(_) => {
+                self.pinned = checkpoint.is_pinned();
+                self.posture = self.inner.waiting(self.pinned);
+                Continue(())
+            }
+            Err(EngineError::Illegal(illegal)) => {
+                tracing::error!(task = %self.id, %illegal, "the run broke its contract");
+                self.fail(Reason::Broken).await
+            }
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    fn waits(&self) -> bool {
+        matches!(self.posture, Posture::Waiting { .. })
+    }
+
+    fn message(&self) -> Option<String> {
+        self.seat.message.lock().clone()
+    }
+
+    fn answer(&mut self, checkpoint: &Checkpoint) {
+        let answer = |q: &Question| Some((q.key.clone(), checkpoint.answers.get(&q.key)?.clone()));
+        let answers: Vec<(String, Payload)> =
+            checkpoint.questions.iter().filter_map(answer).collect();
+        self.run.answer(answers);
+        self.posture = Posture::Running;
+    }
+
+    async fn fail(&mut self, reason: Reason) -> Flow {
+        let inner = Arc::clone(&self.inner);
+        self.end(|task| inner.failure(reason, &task.call)).await
+    }
+
+    /// Makes the end durable; the run is dropped after it.
+    async fn end(&mut self, command: impl Fn(&Task) -> Command + Send + Sync) -> Flow {
+        match self.inner.insist(&self.id, command).await {
+            Ok(_) => Break(Exit::Ended),
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    fn give_up(&self, error: &EngineError) -> Flow {
+        Break(self.inner.give_up(&self.id, error))
+    }
+}
+
+impl Inner {
+    fn waiting(&self, pinned: bool) -> Posture {
+        let linger_ends_ms = self.now_ms().saturating_add(self.settings.linger_ms);
+        Posture::Waiting {
+            until_ms: (!pinned).then_some(linger_ends_ms),
+        }
+    }
+
+    /// The run that the stored task needs now, if it needs one.
+    async fn start_stored(
+        self: &Arc<Self>,
+        id: &TaskId,
+    ) -> Result<(Task, Box<dyn Run>, Posture), Exit> {
+        let (task, _) = self
+            .retry(|| self.load(id))
+            .await
+            .map_err(|error| self.give_up(id, &error))?;
+        let start = |record| self.ports.runner.start(id, &task.call, record);
+        let end = match opening(&task) {
+            Opening::Start => {
+                let run = start(None);
+                return Ok((task, run, Posture::Running));
+            }
+            Opening::Replay(checkpoint) => {
+                let run = start(checkpoint.record.as_deref());
+                return Ok((task, run, Posture::Replaying(checkpoint)));
+            }
+            Opening::Rest => return Err(Exit::Ended),
+            Opening::Cancel => cancellation(),
+            Opening::Interrupted => self.failure(Reason::Interrupted, &task.call),
+        };
+        match self.insist(id, |_| end.clone()).await {
+            Ok(_) => Err(Exit::Ended),
+            Err(error) => Err(self.give_up(id, &error)),
+        }
+    }
+
+    fn give_up(&self, id: &TaskId, error: &EngineError) -> Exit {
+        if matches!(error, EngineError::NotFound) {
+            return Exit::Ended;
+        }
+        tracing::error!(task = %id, %error, "the run is dropped, its task stays as it is stored");
+        Exit::GaveUp
+    }
+}

@@ -1,0 +1,82 @@
+//! Which tasks have a run in memory, and how it is reached: a seat for each.
+//!
+//! Knows nothing of runs; a seat is only a bell and the last progress message.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+
+use crate::id::TaskId;
+
+/// The seats taken. At most one driver sits on each, so at most one run of a task is in memory.
+#[derive(Debug, Default)]
+pub(super) struct Live {
+    seats: Mutex<HashMap<TaskId, Arc<Seat>>>,
+}
+
+/// Where the driver of a run is reached. The bell holds one ring: the driver looks at the durable
+/// state when it hears it, so a second ring before that would add nothing.
+#[derive(Debug, Default)]
+pub(super) struct Seat {
+    /// Rung when the durable state has changed.
+    pub(super) bell: Notify,
+    /// The last progress message of the run.
+    pub(super) message: Mutex<Option<String>>,
+}
+
+/// A seat taken; given back when dropped, whatever happens to its driver.
+#[derive(Debug)]
+pub(super) struct Claim {
+    live: Arc<Live>,
+    pub(super) id: TaskId,
+    pub(super) seat: Arc<Seat>,
+}
+
+impl Live {
+    /// Takes the seat of `id`; if it is taken, rings its bell and returns `None`.
+    pub(super) fn claim(self: &Arc<Self>, id: TaskId) -> Option<Claim> {
+        match self.seats.lock().entry(id) {
+            Entry::Occupied(seat) => {
+                seat.get().bell.notify_one();
+                None
+            }
+            Entry::Vacant(place) => {
+                let seat = Arc::clone(place.insert(Arc::default()));
+                Some(Claim {
+                    live: Arc::clone(self),
+                    id,
+                    seat,
+                })
+            }
+        }
+    }
+
+    /// Rings the bell of `id`, if its seat is taken.
+    pub(super) fn wake(&self, id: &TaskId) {
+        if let Some(seat) = self.seats.lock().get(id) {
+            seat.bell.notify_one();
+        }
+    }
+
+    /// Whether the seat of `id` is taken.
+    pub(super) fn holds(&self, id: &TaskId) -> bool {
+        self.seats.lock().contains_key(id)
+    }
+
+    /// The last progress message of the run of `id` that is in memory.
+    pub(super) fn message(&self, id: &TaskId) -> Option<String> {
+        self.seats
+            .lock()
+            .get(id)
+            .and_then(|seat| seat.message.lock().clone())
+    }
+}
+
+impl Drop for Claim {
+    fn drop(&mut self) {
+        self.live.seats.lock().remove(&self.id);
+    }
+}

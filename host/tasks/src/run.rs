@@ -1,0 +1,98 @@
+//! The seam to what runs calls: one run, its steps, and who starts it.
+//!
+//! Knows nothing of how a call is run, nor of how an error is worded.
+
+use std::fmt;
+
+use async_trait::async_trait;
+
+use crate::id::TaskId;
+use crate::model::{Call, Payload, Question};
+
+/// What a run did next.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// It reported progress. Kept in memory until the next change of state.
+    Progress {
+        /// What it says to the user, if anything.
+        message: Option<String>,
+    },
+    /// It named its job elsewhere; stored at once.
+    ExternalId(String),
+    /// It asks, and waits. It goes on by [`Run::answer`], here or in a run started from `record`.
+    NeedsInput {
+        /// The questions: at least one, each key never used before in this call.
+        questions: Vec<Question>,
+        /// What brings a new run to these questions again; `None` if nothing can (pinned).
+        record: Option<Vec<u8>>,
+    },
+    /// It ended with a result. Final.
+    Finished(Payload),
+    /// It ended with an error. Final.
+    Failed(Payload),
+    /// It gave in to [`Run::cancel`]. Final.
+    Cancelled,
+}
+
+/// One execution of a guest for a call. Dropping it ends the guest at once.
+#[async_trait]
+pub trait Run: Send {
+    /// Waits for the next step. Cancel safe: a dropped wait loses nothing. Not called again after a
+    /// final step, nor between `NeedsInput` and `answer` (but it is after `cancel`).
+    async fn step(&mut self) -> Step;
+
+    /// Answers all the questions of the last `NeedsInput`, in the order asked. Must not block.
+    fn answer(&mut self, answers: Vec<(String, Payload)>);
+
+    /// Tells the guest that its caller wants it to stop. Called at most once; must not block.
+    fn cancel(&mut self);
+}
+
+/// Starts runs.
+pub trait Runner: Send + Sync + 'static {
+    /// Starts a run of `call`; from `record`, if given, it arrives at the same questions again. It
+    /// must not block: a runner with too much to do queues, and a call it cannot start is a run
+    /// whose first step is `Failed`.
+    fn start(&self, id: &TaskId, call: &Call, record: Option<&[u8]>) -> Box<dyn Run>;
+}
+
+/// Why the engine, not the run, made a task fail.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Reason {
+    /// Its time to live was over before it ended.
+    Expired,
+    /// The server stopped while it could not be replayed (pinned).
+    Interrupted,
+    /// Replayed, it did not ask what its record says it asked.
+    Diverged,
+    /// Its run panicked or broke the contract of [`Run`].
+    Broken,
+}
+
+impl Reason {
+    /// A stable name, fit for `data.reason`.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Expired => "expired",
+            Self::Interrupted => "interrupted",
+            Self::Diverged => "diverged",
+            Self::Broken => "broken",
+        }
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// Words failures for the wire: the engine knows why, not how it is said.
+pub trait Failures: Send + Sync + 'static {
+    /// The error of a task of `call` that failed for `reason`.
+    fn error(&self, reason: Reason, call: &Call) -> Payload;
+
+    /// One line for the status message, from an error of this trait or of a run.
+    fn message(&self, error: &str) -> Option<String>;
+}
