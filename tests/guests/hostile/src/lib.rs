@@ -1,0 +1,70 @@
+//! Tools that misbehave, each in its own way. The host must answer each with one clear error, or bear it.
+//!
+//! What needs a component of its own (an endless start, a file that is no plugin) is in `wat/`.
+
+mod answers;
+mod floods;
+mod greed;
+mod questions;
+
+use longshore_plugin::tool;
+
+longshore_plugin::plugin! {
+    tools: [
+        tool("spin", greed::spin).description("Loops for ever."),
+        tool("recurse", greed::recurse).description("Calls itself for ever."),
+        tool("grow", greed::grow),
+        tool("burn", greed::burn),
+        tool("trap", greed::trap).description("Traps."),
+        tool("trap_after", greed::trap_after),
+        tool("exit", greed::exit),
+        tool("sleep", greed::sleep),
+        tool("sleep_for_ever", greed::sleep_for_ever).description("Waits to the end of time."),
+        tool("read_stdin", greed::read_stdin).description("Reads all of its standard input."),
+        tool("env", greed::env).description("Returns all that it sees of its environment."),
+
+        tool("no_result", answers::no_result).description("Ends without a result."),
+        tool("complete_twice", answers::complete_twice).description("Gives two results."),
+        tool("complete_then_trap", answers::complete_then_trap)
+            .description("Gives a result, then traps."),
+        tool("complete_then_fail", answers::complete_then_fail)
+            .description("Gives a result, then returns an error."),
+        tool("complete_then_spin", answers::complete_then_spin)
+            .description("Gives a result, then loops for ever."),
+        tool("big", answers::big),
+        tool("bad_json", answers::bad_json)
+            .description("Gives structured content that is no JSON."),
+        tool("deep_json", answers::deep_json),
+        tool("bad_meta", answers::bad_meta).description("Gives a `_meta` that is no object."),
+        tool("bad_media", answers::bad_media)
+            .description("Gives a picture whose media type is none."),
+        tool("wrong_shape", answers::wrong_shape)
+            .description("Gives structured content that does not fit its output schema.")
+            .output_schema(r#"{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}"#),
+        tool("no_structure", answers::no_structure)
+            .description("Has an output schema and gives no structured content.")
+            .output_schema(r#"{"type":"object"}"#),
+        tool("rpc_error", answers::rpc_error),
+
+        tool("spew", floods::spew),
+        tool("log_flood", floods::log_flood),
+        tool("log_bad_json", floods::log_bad_json).description("Logs text that is no JSON."),
+        tool("progress_flood", floods::progress_flood),
+        tool("progress_bad", floods::progress_bad)
+            .description("Reports progress that falls, is infinite, or is no number."),
+        tool("notify_flood", floods::notify_flood),
+        tool("poll_flood", floods::poll_flood)
+            .description("Asks for ever whether it is cancelled, and never stops."),
+        tool("external_id_bad", floods::external_id_bad)
+            .description("Sets external ids that are none."),
+
+        tool("question_flood", questions::question_flood),
+        tool("question_many", questions::question_many),
+        tool("question_schema", questions::question_schema),
+        tool("question_name", questions::question_name),
+        tool("question_same_name", questions::question_same_name)
+            .description("Asks two questions of one name at once."),
+        tool("question_url", questions::question_url),
+        tool("question_none", questions::question_none).description("Asks nothing."),
+    ]
+}
