@@ -73,11 +73,15 @@ pub use serde_json;
 
 /// Makes a plugin of tools. Call it once in a crate of type `cdylib`.
 ///
-/// ```ignore
+/// ```
+/// use longshore_plugin::tool;
+///
 /// longshore_plugin::plugin! {
 ///     tools: [
-///         tool("slugify", slugify).read_only(),
-///         tool("publish", publish).task_required(),
+///         tool("ping", || "pong").description("Answers.").read_only(),
+///         tool("wait", || std::thread::sleep(std::time::Duration::from_secs(60)))
+///             .description("Takes a minute.")
+///             .task_required(),
 ///     ]
 /// }
 /// ```

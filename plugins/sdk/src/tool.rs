@@ -89,6 +89,9 @@ enum Schema {
     Verbatim(String),
 }
 
+/// Serves one call, from the arguments as JSON.
+type Serve = Box<dyn Fn(&str) -> Result<()>>;
+
 /// A tool. Made by [`tool`].
 pub struct Tool {
     name: String,
@@ -102,7 +105,7 @@ pub struct Tool {
     meta: Option<String>,
     task_support: TaskSupport,
     asks_first: bool,
-    handle: Box<dyn Fn(&str) -> Result<()>>,
+    handle: Serve,
 }
 
 impl fmt::Debug for Tool {

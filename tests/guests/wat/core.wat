@@ -1,0 +1,2 @@
+;; A core module where a component is needed.
+(module)

@@ -1,0 +1,2 @@
+;; A component that exports nothing, so it is no plugin.
+(component)
