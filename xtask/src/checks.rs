@@ -113,16 +113,21 @@ fn clippy() -> Result<()> {
     let mut cargo = process::cargo(&["clippy", "--workspace", "--all-targets"]);
     process::run(cargo.args(lints))?;
     for manifest in guests::manifests() {
-        // For this machine, not for the guests' target: the lints see the same code, and a
-        // compiler without that target can look at it.
-        let mut cargo = process::cargo(&["clippy", "--workspace", "--all-targets"]);
-        cargo.arg("--manifest-path").arg(manifest);
-        cargo
-            .arg("--target-dir")
-            .arg(place::target().join("guest-check"));
+        let mut cargo = natively(&["clippy", "--workspace", "--all-targets"], &manifest);
         process::run(cargo.args(lints))?;
     }
     Ok(())
+}
+
+/// A cargo command for guests as if they were for this machine: lints, unit tests and
+/// documentation see the same code there, and need no compiler for guests.
+fn natively(arguments: &[&str], manifest: &Path) -> Command {
+    let mut cargo = process::cargo(arguments);
+    cargo.arg("--manifest-path").arg(manifest);
+    cargo
+        .arg("--target-dir")
+        .arg(place::target().join("guest-check"));
+    cargo
 }
 
 /// Advisories are left out: their database is fetched, and a check must not turn red because
@@ -156,10 +161,19 @@ fn tests() -> Result<()> {
     if !host.is_file() {
         bail!("{} was not built", host.display());
     }
-    process::run(&mut process::cargo(&["test", "--workspace"]))
+    process::run(&mut process::cargo(&["test", "--workspace"]))?;
+    for manifest in guests::manifests() {
+        process::run(&mut natively(&["test", "--workspace"], &manifest))?;
+    }
+    Ok(())
 }
 
 fn docs() -> Result<()> {
-    let mut cargo = process::cargo(&["doc", "--workspace", "--no-deps"]);
-    process::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
+    let arguments = ["doc", "--workspace", "--no-deps"];
+    let document = |cargo: &mut Command| process::run(cargo.env("RUSTDOCFLAGS", "-D warnings"));
+    document(&mut process::cargo(&arguments))?;
+    for manifest in guests::manifests() {
+        document(&mut natively(&arguments, &manifest))?;
+    }
+    Ok(())
 }
