@@ -1,1 +1,37 @@
-//! Stub.
+//! Runs plugins: WebAssembly components that speak `longshore:plugin`.
+//!
+//! One verb: a *run* is one execution of a guest for a call, from a record of what earlier runs of the call learned from
+//! outside. [`Runtime`] keeps the plugins of a directory loaded and current; [`Runtime::run`] starts a run and gives back a
+//! [`Run`], which reports [`Step`]s until the last one.
+//!
+//! **A run that is started from a record arrives at the same question again**; whoever holds it then answers. Dropping a
+//! [`Run`] ends its guest at once.
+//!
+//! This crate must not know of tasks, transports, or the JSON shapes of MCP. Its values are those of the contract in `wit/`.
+
+mod call;
+mod clock;
+mod compile;
+mod content;
+pub mod contract;
+mod engine;
+mod failure;
+mod files;
+mod guest;
+mod limits;
+mod load;
+mod plugin;
+mod record;
+mod registry;
+mod run;
+mod watch;
+
+pub use call::{Call, Context};
+pub use compile::{Compiler, child_main};
+pub use failure::{Exceeded, Failure};
+pub use files::{private_folder, read_or_make_key};
+pub use limits::{Limit, Limits};
+pub use plugin::{Inspection, Plugin, PluginError, Version};
+pub use record::Record;
+pub use registry::{Refusal, Runtime, Settings, Snapshot};
+pub use run::{LogMessage, Progress, Question, Run, Step};

@@ -1,0 +1,136 @@
+//! The host as a guest sees it: the data of a store, and the imports that read and write it.
+//!
+//! `task` holds the imports of the contract, `wasi` the clocks, waits and random numbers that a replay must answer, and
+//! `output` what a guest prints. The rest of WASI is wasmtime's own, linked whole and empty: no folder, no variable, no
+//! argument, no network.
+
+mod meter;
+mod output;
+mod task;
+mod wasi;
+
+use crate::contract::generated::longshore::plugin;
+use crate::contract::{CallResult, ClientFeatures};
+use crate::limits::{Limit, Limits};
+use crate::record::Tape;
+use crate::run::{Seat, Shared};
+use meter::Meter;
+use output::Output;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use std::collections::HashSet;
+use std::sync::Arc;
+use wasmtime::component::{HasSelf, Linker, ResourceTable};
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+
+/// The data of a store: all that one run may see and change.
+pub(crate) struct Guest {
+    seat: Seat,
+    tape: Tape,
+    random: ChaCha20Rng,
+    meter: Meter,
+    output: Arc<Output>,
+    wasi: WasiCtx,
+    table: ResourceTable,
+    keys: HashSet<String>,
+    rounds: u32,
+    begun: bool,
+    refused_features: ClientFeatures,
+    refused_result: Option<String>,
+    progress: task::ProgressGate,
+    external_id: Option<String>,
+}
+
+impl Guest {
+    pub(crate) fn new(mut seat: Seat) -> Self {
+        let limits = &seat.call.limits;
+        let record_bytes_max = usize::try_from(limits.record_bytes).unwrap_or(usize::MAX);
+        let tape = Tape::new(seat.record.take(), seat.call.started_ms, record_bytes_max);
+        let output = Arc::new(Output::new(&seat.plugin, &seat.call.tool, limits));
+        output.mute(tape.is_replaying());
+        let mut table = ResourceTable::new();
+        table.set_max_capacity(limits.handles as usize);
+        Self {
+            tape,
+            random: ChaCha20Rng::from_seed(seat.call.seed),
+            meter: Meter::new(limits),
+            wasi: wasi::context(&output),
+            output,
+            table,
+            keys: HashSet::new(),
+            rounds: 0,
+            begun: false,
+            refused_features: ClientFeatures::empty(),
+            refused_result: None,
+            progress: task::ProgressGate::new(limits.progress_per_second),
+            external_id: seat.call.external_id.clone(),
+            seat,
+        }
+    }
+
+    pub(crate) fn meter(&mut self) -> &mut dyn wasmtime::ResourceLimiter {
+        &mut self.meter
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.seat.call.limits
+    }
+
+    pub(crate) fn shared(&self) -> &Shared {
+        &self.seat.shared
+    }
+
+    /// The limit that a growth, a result or a question was refused for.
+    pub(crate) fn exceeded(&self) -> Option<Limit> {
+        self.meter.exceeded
+    }
+
+    pub(crate) fn refused_features(&self) -> ClientFeatures {
+        self.refused_features
+    }
+
+    pub(crate) fn refused_result(&self) -> Option<String> {
+        self.refused_result.clone()
+    }
+
+    /// Whether what the guest says now was said before, in the recorded stretch.
+    fn repeats_itself(&self) -> bool {
+        self.tape.is_replaying()
+    }
+
+    /// After the wish to end nothing of this run will be replayed, and a guest that spins would fill the record.
+    fn stop_recording_if_wished(&mut self) {
+        if self.seat.shared.is_wished() {
+            self.tape.stop();
+        }
+    }
+
+    fn take_result(&mut self, result: CallResult) {
+        self.seat.shared.set_completed();
+        // The channel may be full of progress; the result must not wait for a slow holder within a host call.
+        let steps = self.seat.steps.clone();
+        let step = crate::run::Step::Finished(Box::new(result));
+        if let Err(tokio::sync::mpsc::error::TrySendError::Full(step)) = steps.try_send(step) {
+            tokio::spawn(async move { steps.send(step).await });
+        }
+    }
+}
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        WasiCtxView {
+            ctx: &mut self.wasi,
+            table: &mut self.table,
+        }
+    }
+}
+
+/// Offer all that a guest can import.
+pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    wasi::shadow(linker)?;
+    plugin::types::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
+    plugin::task::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
+    plugin::log::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
+    plugin::notify::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)
+}

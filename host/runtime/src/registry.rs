@@ -1,0 +1,300 @@
+//! The plugins that are served now, and the versions that older calls still need.
+//!
+//! What is served is an immutable [`Snapshot`] behind one atomic swap: a call resolves once to an `Arc<Plugin>` and carries it
+//! through. A component's bytes are on disk in the content store before its tools can be seen.
+//!
+//! It must not know how changes of the directory are noticed; that is `watch`.
+
+use crate::call::{Call, REPLAY_ABI};
+use crate::compile::{CompileCache, Compiler};
+use crate::content::ContentStore;
+use crate::contract::InputRequest;
+use crate::engine::Host;
+use crate::failure::Failure;
+use crate::limits::Limits;
+use crate::load::Loader;
+use crate::plugin::{Inspection, Plugin, PluginError, Version};
+use crate::record::Record;
+use crate::run::{self, Admission, Run};
+use crate::watch;
+use arc_swap::ArcSwap;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use tokio::sync::{Semaphore, watch as watch_channel};
+
+/// How a [`Runtime`] is set up.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The folder whose `.wasm` files are the plugins.
+    pub plugins_dir: PathBuf,
+    /// Where the bytes of served components are kept.
+    pub components_dir: PathBuf,
+    /// Where compiled components are kept. Several hosts may share it.
+    pub compile_cache_dir: PathBuf,
+    /// How to compile.
+    pub compiler: Compiler,
+    /// Guests that may be alive at once, running or waiting.
+    pub concurrent_runs: u32,
+    /// Calls that may wait for a slot; more are refused as busy.
+    pub queued_calls: u32,
+    /// Size of a component file, in bytes.
+    pub component_bytes_max: u64,
+    /// The limits of a plugin that has none of its own.
+    pub limits: Limits,
+    /// The limits of plugins that have their own, by name.
+    pub plugin_limits: HashMap<String, Limits>,
+    /// What the wire says of a question; the error is for the guest.
+    pub check_question: fn(&InputRequest) -> Result<(), String>,
+}
+
+/// A file that is not served, or not in its newest version.
+#[derive(Clone, Debug)]
+pub struct Refusal {
+    /// Name of the plugin: the file's name without `.wasm`.
+    pub plugin: String,
+    /// Why.
+    pub reason: PluginError,
+    /// The version that goes on serving, if there is one.
+    pub still_serving: Option<Version>,
+}
+
+/// What is served, as one value.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Counts changes, from 0.
+    pub generation: u64,
+    /// By name.
+    pub plugins: BTreeMap<String, Arc<Plugin>>,
+    /// By name.
+    pub refused: BTreeMap<String, Refusal>,
+}
+
+/// Keeps plugins loaded and current, and runs them. Cheap to clone; the last clone ends it.
+#[derive(Clone, Debug)]
+pub struct Runtime {
+    pub(crate) inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+pub(crate) struct Inner {
+    pub(crate) settings: Settings,
+    host: Arc<Host>,
+    loader: Loader,
+    content: ContentStore,
+    admission: Arc<Admission>,
+    snapshot: ArcSwap<Snapshot>,
+    generation: watch_channel::Sender<u64>,
+    /// Versions that are not served any more and that some call still holds.
+    former: Mutex<HashMap<(String, Version), Weak<Plugin>>>,
+}
+
+impl Runtime {
+    /// Set up. No plugin is loaded yet.
+    ///
+    /// # Errors
+    /// If the engine cannot be made, or a folder cannot be.
+    pub fn new(settings: Settings) -> Result<Self, PluginError> {
+        let storage = |what: &Path, error: std::io::Error| {
+            PluginError::Storage(format!("{}: {error}", what.display()))
+        };
+        let host = Host::new(settings.concurrent_runs)
+            .map_err(|error| PluginError::Storage(format!("the engine: {error:#}")))?;
+        let host = Arc::new(host);
+        let content = ContentStore::open(settings.components_dir.clone())
+            .map_err(|error| storage(&settings.components_dir, error))?;
+        let cache_dir = settings.compile_cache_dir.clone();
+        let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone(), &host.engine)
+            .map_err(|error| storage(&cache_dir, error))?;
+        let admission = Admission {
+            slots: Arc::new(Semaphore::new(settings.concurrent_runs as usize)),
+            queue: Arc::new(Semaphore::new(settings.queued_calls as usize)),
+            queued_max: settings.queued_calls.into(),
+        };
+        let inner = Inner {
+            loader: Loader {
+                host: host.clone(),
+                cache,
+            },
+            settings,
+            host,
+            content,
+            admission: Arc::new(admission),
+            snapshot: ArcSwap::default(),
+            generation: watch_channel::channel(0).0,
+            former: Mutex::default(),
+        };
+        Ok(Self {
+            inner: Arc::new(inner),
+        })
+    }
+
+    /// Load what lies in the directory, then follow its changes until the last clone is gone. Returns when all that was there
+    /// is loaded or refused.
+    pub async fn serve_directory(&self) {
+        watch::follow(&self.inner).await;
+    }
+
+    /// What is served now.
+    pub fn snapshot(&self) -> Arc<Snapshot> {
+        self.inner.snapshot.load_full()
+    }
+
+    /// Tells of new generations of the snapshot.
+    pub fn changes(&self) -> watch_channel::Receiver<u64> {
+        self.inner.generation.subscribe()
+    }
+
+    /// A version that is served, or was.
+    ///
+    /// # Errors
+    /// If its bytes are not to be had any more, or do not load.
+    pub async fn plugin_by_version(
+        &self,
+        name: &str,
+        version: &Version,
+    ) -> Result<Arc<Plugin>, PluginError> {
+        let served = self.snapshot().plugins.get(name).cloned();
+        if let Some(plugin) = served.filter(|plugin| plugin.version == *version) {
+            return Ok(plugin);
+        }
+        let key = (name.to_owned(), version.clone());
+        if let Some(plugin) = self.inner.former.lock().get(&key).and_then(Weak::upgrade) {
+            return Ok(plugin);
+        }
+        let bytes = self.inner.content.read(version).map_err(|error| {
+            PluginError::Storage(format!("version {version} of {name}: {error}"))
+        })?;
+        let plugin = Arc::new(self.inner.load(name, &bytes).await?);
+        self.inner.remember_former(&plugin);
+        Ok(plugin)
+    }
+
+    /// Run a call from its record. The run fails at once if the record was made by a host with another replay ABI.
+    pub fn run(&self, plugin: &Arc<Plugin>, call: Call, record: Option<Record>) -> Run {
+        let inner = &self.inner;
+        if record.is_some() && call.abi != REPLAY_ABI {
+            let detail = format!(
+                "the record has replay ABI {}, this host {REPLAY_ABI}",
+                call.abi
+            );
+            return run::stillborn(&inner.host, Failure::Diverged { step: 0, detail });
+        }
+        let check = inner.settings.check_question;
+        run::start(&inner.host, &inner.admission, plugin, (call, record), check)
+    }
+
+    /// A run that fails at once, for a call whose plugin cannot be had.
+    pub fn failed_run(&self, failure: Failure) -> Run {
+        run::stillborn(&self.inner.host, failure)
+    }
+
+    /// Load a file as the server would, without serving it.
+    ///
+    /// # Errors
+    /// Why it would not be served.
+    pub async fn check_file(&self, path: &Path) -> Result<Plugin, PluginError> {
+        let bytes = self.inner.read_component(path).await?;
+        self.inner.load(&plugin_name(path), &bytes).await
+    }
+
+    /// What a component file says of itself.
+    ///
+    /// # Errors
+    /// If it is no component that compiles.
+    pub async fn inspect_file(&self, path: &Path) -> Result<Inspection, PluginError> {
+        let bytes = self.inner.read_component(path).await?;
+        self.inner.loader.inspect(&bytes).await
+    }
+}
+
+/// The name of the plugin in this file.
+pub(crate) fn plugin_name(path: &Path) -> String {
+    path.file_stem()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned()
+}
+
+impl Inner {
+    pub(crate) fn current(&self) -> Arc<Snapshot> {
+        self.snapshot.load_full()
+    }
+
+    /// The bytes of a component file, if it is a regular file and not too large.
+    pub(crate) async fn read_component(&self, path: &Path) -> Result<Vec<u8>, PluginError> {
+        let read = |error: std::io::Error| PluginError::Read(error.to_string());
+        let metadata = tokio::fs::metadata(path).await.map_err(read)?;
+        if !metadata.is_file() {
+            return Err(PluginError::Read("it is not a regular file".to_owned()));
+        }
+        let bytes_max = self.settings.component_bytes_max;
+        if metadata.len() > bytes_max {
+            return Err(PluginError::TooLarge {
+                bytes: metadata.len(),
+                bytes_max,
+            });
+        }
+        tokio::fs::read(path).await.map_err(read)
+    }
+
+    async fn load(&self, name: &str, bytes: &[u8]) -> Result<Plugin, PluginError> {
+        let limits = self
+            .settings
+            .plugin_limits
+            .get(name)
+            .unwrap_or(&self.settings.limits);
+        self.loader.load(name, bytes, limits.clone()).await
+    }
+
+    /// Load a component that is to be served; its bytes are kept first. `None`: this version is served already.
+    pub(crate) async fn load_to_serve(&self, path: &Path) -> Result<Option<Plugin>, PluginError> {
+        let name = plugin_name(path);
+        let bytes = self.read_component(path).await?;
+        let version = Version::of(&bytes);
+        if self
+            .snapshot
+            .load()
+            .plugins
+            .get(&name)
+            .is_some_and(|plugin| plugin.version == version)
+        {
+            return Ok(None);
+        }
+        let plugin = self.load(&name, &bytes).await?;
+        self.content
+            .keep(&version, &bytes)
+            .map_err(|error| PluginError::Storage(error.to_string()))?;
+        Ok(Some(plugin))
+    }
+
+    /// Change what is served. There is one writer: the follower of the directory.
+    pub(crate) fn publish(&self, change: impl FnOnce(&mut Snapshot)) {
+        let before = self.snapshot.load_full();
+        let mut snapshot = Snapshot::clone(&before);
+        change(&mut snapshot);
+        snapshot.generation += 1;
+        for (name, plugin) in &before.plugins {
+            let replaced = snapshot
+                .plugins
+                .get(name)
+                .is_none_or(|now| now.version != plugin.version);
+            if replaced {
+                self.remember_former(plugin);
+            }
+        }
+        let generation = snapshot.generation;
+        self.snapshot.store(Arc::new(snapshot));
+        self.generation.send_replace(generation);
+    }
+
+    fn remember_former(&self, plugin: &Arc<Plugin>) {
+        let mut former = self.former.lock();
+        former.retain(|_, held| held.strong_count() > 0);
+        former.insert(
+            (plugin.name.clone(), plugin.version.clone()),
+            Arc::downgrade(plugin),
+        );
+    }
+}
