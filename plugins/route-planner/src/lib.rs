@@ -11,7 +11,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// Finds a short order in which to visit places on earth, starting at the first one. Distances are as the crow flies.
-/// More effort finds a shorter way and takes longer: about a second for each.
+/// More effort finds a shorter way and takes longer: roughly a second for each.
 #[derive(Deserialize, JsonSchema)]
 struct PlanRoute {
     /// The places to visit; the way starts at the first.
@@ -38,7 +38,7 @@ struct Route {
 const STEPS_PER_ROUND: u32 = 200_000;
 
 /// Rounds for each unit of effort.
-const ROUNDS_PER_EFFORT: u32 = 25;
+const ROUNDS_PER_EFFORT: u32 = 50;
 
 fn plan_route(args: PlanRoute) -> Result<Json<Route>> {
     if args.places.len() < 2 {

@@ -1,7 +1,7 @@
 //! The call that is being served: how it stands, what is known of it.
 
 use crate::contract::longshore::plugin::task;
-use crate::{CallContext, ClientFeatures, Error, ExternalIdError, Result};
+use crate::{CallContext, ClientFeatures, Error, Result};
 
 /// Says how far the work has got: `done` of `total` (`None` if nobody knows), and one line for a person ("" for none).
 ///
@@ -54,6 +54,8 @@ pub fn external_id() -> Option<String> {
 ///
 /// # Errors
 /// If it is empty, too long, or not visible ASCII.
-pub fn set_external_id(id: &str) -> Result<(), ExternalIdError> {
-    task::set_external_id(id)
+pub fn set_external_id(id: &str) -> Result<()> {
+    task::set_external_id(id).map_err(|task::ExternalIdError::Invalid(why)| {
+        Error::msg(format_args!("the external id {id:?} cannot be used: {why}"))
+    })
 }

@@ -62,7 +62,7 @@ pub use form::Form;
 pub use sample::{Sample, Sampled, sample};
 pub use tool::{Handler, TaskSupport, Tool, definitions, serve, tool};
 
-pub use contract::longshore::plugin::task::{CallContext, ExternalIdError, Root};
+pub use contract::longshore::plugin::task::{CallContext, Root};
 pub use contract::longshore::plugin::types::{
     Annotations, ClientFeatures, Icon, IconTheme, LogLevel, ResourceLink, Role,
 };
@@ -117,3 +117,8 @@ macro_rules! plugin {
         $crate::contract::export!(LongshorePlugin with_types_in $crate::contract);
     };
 }
+
+/// The examples of the README are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

@@ -321,8 +321,8 @@ mod tests {
             json!({
                 "type": "object",
                 "properties": {
-                    "a": { "type": "integer", "format": "int32", "description": "The first." },
-                    "b": { "type": ["integer", "null"], "format": "int32" },
+                    "a": { "type": "integer", "description": "The first." },
+                    "b": { "type": ["integer", "null"] },
                 },
                 "required": ["a"],
             })

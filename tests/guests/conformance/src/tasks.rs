@@ -36,12 +36,13 @@ const STEP: Duration = Duration::from_millis(100);
 
 pub(crate) fn slow_compute(args: SlowCompute) -> Result<String> {
     let label = args.label.as_deref().unwrap_or("computation");
-    let mut left = Duration::from_secs_f64(args.seconds.clamp(0.0, 3600.0));
+    let whole = Duration::from_secs_f64(args.seconds.clamp(0.0, 3600.0));
+    let mut left = whole;
     while !left.is_zero() {
         sleep(left.min(STEP));
         stop_if_cancelled()?;
         left = left.saturating_sub(STEP);
-        let done = args.seconds - left.as_secs_f64();
+        let done = (whole - left).as_secs_f64();
         progress(
             done,
             args.seconds,
