@@ -150,28 +150,29 @@ fn checked(out: &str, who: &str) -> Result<PathBuf> {
 fn place_all(components: &[Component]) -> Result<()> {
     let target = place::target();
     let mut outs = BTreeSet::new();
+    let mut unchanged = 0_usize;
     for component in components {
         let out = component.out.to_string_lossy().into_owned();
         ensure!(outs.insert(out.clone()), "two guests go to {out}");
-        let word = if replace(&target.join(&component.out), &component.bytes)? {
-            "written"
+        if replace(&target.join(&component.out), &component.bytes)? {
+            println!("  written  target/{out}, {} bytes", component.bytes.len());
         } else {
-            "unchanged"
-        };
-        println!(
-            "  {word:9}  target/{out}  {} KB",
-            component.bytes.len() / 1000
-        );
+            unchanged += 1;
+        }
     }
     let list = target.join(BUILD).join("outputs.txt");
     let earlier = fs::read_to_string(&list).unwrap_or_default();
     for gone in earlier.lines().filter(|line| !outs.contains(*line)) {
         if fs::remove_file(target.join(gone)).is_ok() {
-            println!("  removed    target/{gone}");
+            println!("  removed  target/{gone}");
         }
     }
     let lines: String = outs.iter().map(|out| format!("{out}\n")).collect();
     replace(&list, lines.as_bytes())?;
+    println!(
+        "{} components in target/, {unchanged} of them unchanged",
+        components.len()
+    );
     Ok(())
 }
 
