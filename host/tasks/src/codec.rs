@@ -45,69 +45,6 @@ pub fn decode(bytes: &[u8]) -> Result<Task, CodecError> {
     }
 }
 
-/// Byte strings as such: serde's own form of `Vec<u8>` is a list of numbers, half as large again.
-pub(crate) mod bytes {
-    use std::fmt;
-
-    use serde::de::{Deserializer, Error, Visitor};
-    use serde::ser::Serializer;
-
-    pub(crate) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
-        to.serialize_bytes(bytes)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<u8>, D::Error> {
-        from.deserialize_byte_buf(Bytes)
-    }
-
-    struct Bytes;
-
-    impl Visitor<'_> for Bytes {
-        type Value = Vec<u8>;
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a byte string")
-        }
-
-        fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<u8>, E> {
-            Ok(bytes.to_vec())
-        }
-
-        fn visit_byte_buf<E: Error>(self, bytes: Vec<u8>) -> Result<Vec<u8>, E> {
-            Ok(bytes)
-        }
-    }
-}
-
-/// The same for a byte string that may be absent.
-pub(crate) mod maybe_bytes {
-    use serde::de::Deserializer;
-    use serde::ser::Serializer;
-    use serde::{Deserialize, Serialize};
-
-    #[derive(Serialize, Deserialize)]
-    #[serde(transparent)]
-    struct Bytes(#[serde(with = "super::bytes")] Vec<u8>);
-
-    #[derive(Serialize)]
-    #[serde(transparent)]
-    struct Borrowed<'a>(#[serde(serialize_with = "super::bytes::serialize")] &'a [u8]);
-
-    #[expect(clippy::ref_option, reason = "the signature is serde's")]
-    pub(crate) fn serialize<S: Serializer>(
-        bytes: &Option<Vec<u8>>,
-        to: S,
-    ) -> Result<S::Ok, S::Error> {
-        bytes.as_deref().map(Borrowed).serialize(to)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(
-        from: D,
-    ) -> Result<Option<Vec<u8>>, D::Error> {
-        Ok(Option::<Bytes>::deserialize(from)?.map(|bytes| bytes.0))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

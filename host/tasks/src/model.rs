@@ -23,7 +23,7 @@ pub struct Call {
     /// Name of the tool.
     pub tool: String,
     /// What the runner needs to run it: arguments, seed, context, limits. Opaque here.
-    #[serde(with = "crate::codec::bytes")]
+    #[serde(with = "serde_bytes")]
     pub body: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ pub struct Question {
 pub struct Checkpoint {
     /// A run started from this record arrives at the questions again. `None`: the call is pinned,
     /// only the run that asked can go on.
-    #[serde(with = "crate::codec::maybe_bytes")]
+    #[serde(with = "serde_bytes")]
     pub record: Option<Vec<u8>>,
     /// The questions, in the order asked.
     pub questions: Vec<Question>,

@@ -123,9 +123,10 @@ impl Task {
     /// The same task, born while its run already stands at (or beyond) `checkpoint`.
     #[must_use]
     pub fn asked_before(mut self, checkpoint: Option<Checkpoint>) -> Self {
+        // Keys that were answered before it was a task were never keys of the task.
         self.keys = checkpoint
             .iter()
-            .flat_map(|c| &c.questions)
+            .flat_map(Checkpoint::outstanding)
             .map(|q| q.key.clone())
             .collect();
         self.checkpoint = checkpoint;
