@@ -167,8 +167,13 @@ impl CompileCache {
         let path = self
             .folder
             .join(format!("{version}-{}.cwasm", self.compatibility));
-        if let Some(found) = self.map(engine, &path) {
-            return Ok(found);
+        if self.is_own(&path) {
+            match map_compiled(engine, &path) {
+                Ok(found) => return Ok(found),
+                Err(error) => {
+                    tracing::warn!(error = format!("{error:#}"), path = %path.display(), "an entry of the compile cache cannot be loaded; it is made anew");
+                }
+            }
         }
         let compiled = self.compiler.compile(component).await?;
         files::write_whole(&mac_path(&path), self.mac(&path, &compiled).as_bytes())
@@ -179,25 +184,21 @@ impl CompileCache {
                     self.folder.display()
                 ))
             })?;
-        self.map(engine, &path).ok_or_else(|| {
-            PluginError::Compile("the compiled component cannot be loaded; see the log".to_owned())
-        })
+        map_compiled(engine, &path).map_err(|error| PluginError::Compile(format!("{error:#}")))
     }
 
-    /// `None` if there is no entry that can be used; it is then made anew.
-    fn map(&self, engine: &Engine, path: &Path) -> Option<Component> {
-        let mac = std::fs::read(mac_path(path)).ok()?;
-        let compiled = std::fs::read(path).ok()?;
+    /// Whether there is an entry, and this host (or one that shares its cache) wrote it.
+    fn is_own(&self, path: &Path) -> bool {
+        let (Ok(mac), Ok(compiled)) = (std::fs::read(mac_path(path)), std::fs::read(path)) else {
+            return false;
+        };
         // `blake3::Hash` compares in constant time.
-        let expected: [u8; 32] = mac.try_into().ok()?;
-        if self.mac(path, &compiled) != blake3::Hash::from(expected) {
+        let own = <[u8; 32]>::try_from(mac)
+            .is_ok_and(|mac| self.mac(path, &compiled) == blake3::Hash::from(mac));
+        if !own {
             tracing::warn!(path = %path.display(), "an entry of the compile cache was not written by this host; it is made anew");
-            return None;
         }
-        drop(compiled);
-        map_compiled(engine, path)
-            .inspect_err(|error| tracing::warn!(%error, path = %path.display(), "an entry of the compile cache cannot be loaded; it is made anew"))
-            .ok()
+        own
     }
 
     fn mac(&self, path: &Path, compiled: &[u8]) -> blake3::Hash {

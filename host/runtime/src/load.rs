@@ -113,8 +113,7 @@ impl Loader {
         let tools = tokio::time::timeout(LIST_TIME, &mut listing.0)
             .await
             .map_err(|_| PluginError::List(format!("no answer within {LIST_TIME:?}")))?
-            .map_err(|error| PluginError::List(error.to_string()))?
-            .map_err(PluginError::List)?;
+            .map_err(|error| PluginError::List(error.to_string()))??;
         if tools.len() > TOOLS_MAX {
             return Err(PluginError::List(format!(
                 "{} tools; at most {TOOLS_MAX} are allowed",

@@ -11,11 +11,13 @@
 //! This module must not know what the values mean: answers and contexts are bytes here.
 
 use crate::clock::Elapsed;
+use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What earlier runs of a call learned from outside. It ends with the question that the guest was waiting at.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Record(Vec<u8>);
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Record(#[serde(with = "serde_bytes")] Vec<u8>);
 
 impl Record {
     /// A record from its bytes, as [`Record::as_bytes`] gave them. What they hold is checked as a run replays them.

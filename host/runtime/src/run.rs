@@ -14,7 +14,7 @@ use crate::engine::Host;
 use crate::failure::{Exceeded, Failure};
 use crate::guest::Guest;
 use crate::limits::Limit;
-use crate::plugin::Plugin;
+use crate::plugin::{Plugin, PluginError};
 use crate::record::{Diverged, Record};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -407,6 +407,10 @@ async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
             tracing::debug!(plugin = %plugin.name, error = %error.message, "a cancelled guest ended with an error");
             Step::Cancelled
         }
+        // What the guest says of it is its own; the limit is the fact.
+        End::Returned(Ok(Err(_))) if guest.exceeded() == Some(Limit::ResultBytes) => {
+            Step::Failed(exceeded(Limit::ResultBytes, guest))
+        }
         End::Returned(Ok(Err(error))) => Step::Failed(Failure::Raised {
             error,
             refused: guest.refused_features(),
@@ -528,15 +532,20 @@ pub(crate) async fn list_tools(
     pre: &InstancePre<Guest>,
     export: &GuestIndices,
     seat: Seat,
-) -> Result<Vec<Tool>, String> {
-    let mut store = new_store(host, seat).map_err(|error| format!("{error:#}"))?;
-    let listed = async {
-        let instance = pre.instantiate_async(&mut store).await?;
-        let tools = export.load(&mut store, &instance)?;
-        tools.call_list(&mut store).await
-    };
-    let listed = Box::pin(listed).await;
-    listed.map_err(|error| describe(&classify(&error, store.data())))
+) -> Result<Vec<Tool>, PluginError> {
+    let broken = |error: wasmtime::Error| PluginError::List(format!("{error:#}"));
+    let mut store = new_store(host, seat).map_err(broken)?;
+    let instance = Box::pin(pre.instantiate_async(&mut store)).await;
+    let instance = instance.map_err(|error| list_error(&error, &store))?;
+    let tools = export
+        .load(&mut store, &instance)
+        .map_err(|error| PluginError::NotAPlugin(format!("{error:#}")))?;
+    let listed = Box::pin(tools.call_list(&mut store)).await;
+    listed.map_err(|error| list_error(&error, &store))
+}
+
+fn list_error(error: &wasmtime::Error, store: &Store<Guest>) -> PluginError {
+    PluginError::List(describe(&classify(error, store.data())))
 }
 
 fn describe(failure: &Failure) -> String {
