@@ -1,0 +1,189 @@
+//! Failures of runs and tasks, as the wire has them: one place for their codes, texts and `data`.
+//!
+//! The same failure has the same payload on a plain call and in a task. `data.reason` is stable, `data.limit` is the config key
+//! of the limit; the message says what happened and what to do.
+
+use crate::runner::Speaker;
+use crate::wire::WireError;
+use longshore_runtime::contract::{ClientFeatures, RpcError};
+use longshore_runtime::{Exceeded, Failure};
+use longshore_tasks::Reason;
+use serde_json::{Value, json};
+
+const INVALID_PARAMS: i32 = -32602;
+const INTERNAL_ERROR: i32 = -32603;
+const MISSING_CAPABILITY: i32 = -32021;
+
+/// The error of a run that ended without a result.
+pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
+    let Speaker { plugin, tool } = speaker;
+    match failure {
+        Failure::Raised { error, refused } => raised(error, *refused, speaker),
+        Failure::Limit(exceeded) => limit(*exceeded, speaker),
+        Failure::Trap(trap) => internal(
+            format!("the plugin {plugin} failed in its tool {tool}: {trap}"),
+            &data(failure.reason(), speaker),
+        ),
+        Failure::Diverged { step, detail } => {
+            let mut data = data(failure.reason(), speaker);
+            data["step"] = (*step).into();
+            internal(
+                format!(
+                    "the tool {tool} of the plugin {plugin} did not do the same when it was run again, at entry {step} of its record: {detail}. Call it again; if it stays, tell its author"
+                ),
+                &data,
+            )
+        }
+        Failure::NoResult { refused } => {
+            let why = refused.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            internal(
+                format!("the tool {tool} of the plugin {plugin} returned without a result{why}"),
+                &data(failure.reason(), speaker),
+            )
+        }
+        Failure::Busy { queued_max } => internal(
+            format!("the server is busy: {queued_max} calls wait already; try again"),
+            &data(failure.reason(), speaker),
+        ),
+        Failure::Unavailable(why) => internal(
+            format!("the tool {tool} of the plugin {plugin} cannot be run: {why}"),
+            &data(failure.reason(), speaker),
+        ),
+    }
+}
+
+/// The error of a task that the engine ended.
+pub(crate) fn of_task(reason: Reason, speaker: &Speaker) -> WireError {
+    let Speaker { plugin, tool } = speaker;
+    let message = match reason {
+        Reason::Expired => "the task ended at its time to live; call again, or ask for less at once".to_owned(),
+        Reason::Interrupted => format!(
+            "the server restarted while the tool {tool} of the plugin {plugin} waited in memory, and it cannot be run again; check what it did, then call again"
+        ),
+        Reason::Diverged => format!(
+            "the tool {tool} of the plugin {plugin} asked something else when it was run again; call it again, and if it stays, tell its author"
+        ),
+        _ => format!("the run of the tool {tool} of the plugin {plugin} broke down in the server; see its log"),
+    };
+    internal(message, &data(reason.as_str(), speaker))
+}
+
+fn internal(message: String, data: &Value) -> WireError {
+    WireError::new(INTERNAL_ERROR, message).with_data(data)
+}
+
+fn data(reason: &str, speaker: &Speaker) -> Value {
+    json!({ "reason": reason, "plugin": speaker.plugin, "tool": speaker.tool })
+}
+
+fn limit(exceeded: Exceeded, speaker: &Speaker) -> WireError {
+    let name = exceeded.limit.name();
+    let mut data = data("limit", speaker);
+    data["limit"] = name.into();
+    data["value"] = exceeded.value.into();
+    internal(
+        format!(
+            "the tool {} of the plugin {} exceeded its limit {name} = {}; the operator can raise it: plugins.{}.limits.{name}",
+            speaker.tool, speaker.plugin, exceeded.value, speaker.plugin
+        ),
+        &data,
+    )
+}
+
+/// An error that the guest returned. Which codes are its own to use is in `wit/types.wit`.
+fn raised(error: &RpcError, refused: ClientFeatures, speaker: &Speaker) -> WireError {
+    let code = error.code;
+    let own = error.data.as_deref().map(|data| serde_json::from_str(data).unwrap_or_else(|_| Value::from(data)));
+    if code == MISSING_CAPABILITY && refused != ClientFeatures::empty() {
+        return WireError::missing_capability(error.message.clone(), &required_capabilities(refused));
+    }
+    let reserved = (-32768..=-32000).contains(&code);
+    let allowed = !reserved || code == INVALID_PARAMS || code == INTERNAL_ERROR;
+    if allowed {
+        let wire = WireError::new(code, error.message.clone());
+        return match own {
+            Some(own) => wire.with_data(&own),
+            None => wire,
+        };
+    }
+    let mut data = data("raised", speaker);
+    data["code"] = code.into();
+    if let Some(own) = own {
+        data["data"] = own;
+    }
+    internal(error.message.clone(), &data)
+}
+
+/// What a client would declare to have these features, in the shape of its capabilities.
+fn required_capabilities(features: ClientFeatures) -> Value {
+    let mut required = json!({});
+    let paths: [(ClientFeatures, &[&str]); 7] = [
+        (ClientFeatures::ELICITATION_FORM, &["elicitation", "form"]),
+        (ClientFeatures::ELICITATION_URL, &["elicitation", "url"]),
+        (ClientFeatures::SAMPLING, &["sampling"]),
+        (ClientFeatures::SAMPLING_TOOLS, &["sampling", "tools"]),
+        (ClientFeatures::SAMPLING_CONTEXT, &["sampling", "context"]),
+        (ClientFeatures::ROOTS, &["roots"]),
+        (ClientFeatures::TASKS, &["extensions", "io.modelcontextprotocol/tasks"]),
+    ];
+    for (feature, path) in paths {
+        if features.contains(feature) {
+            let mut place = &mut required;
+            for name in path {
+                if place.get(*name).is_none() {
+                    place[*name] = json!({});
+                }
+                place = &mut place[*name];
+            }
+        }
+    }
+    required
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use longshore_runtime::Limit;
+
+    fn speaker() -> Speaker {
+        Speaker { plugin: "p".to_owned(), tool: "t".to_owned() }
+    }
+
+    fn payload(failure: &Failure) -> Value {
+        serde_json::from_str(&of_run(failure, &speaker()).to_json()).unwrap()
+    }
+
+    fn raised_code(code: i32, refused: ClientFeatures) -> Value {
+        let error = RpcError { code, message: "m".to_owned(), data: Some("[1]".to_owned()) };
+        payload(&Failure::Raised { error, refused })
+    }
+
+    #[test]
+    fn a_limit_names_itself_its_value_and_its_key() {
+        let wire = payload(&Failure::Limit(Exceeded { limit: Limit::Fuel, value: 7 }));
+        assert_eq!(wire["code"], -32603);
+        let expected = json!({"reason": "limit", "plugin": "p", "tool": "t", "limit": "fuel", "value": 7});
+        assert_eq!(wire["data"], expected);
+        assert!(wire["message"].as_str().unwrap().contains("plugins.p.limits.fuel"));
+    }
+
+    #[test]
+    fn a_guest_may_not_make_the_hosts_errors() {
+        for code in [-32602, -32603, 7, -31999, -40000] {
+            assert_eq!(raised_code(code, ClientFeatures::empty())["code"], code);
+        }
+        for code in [-32020, -32021, -32022, -32700, -32600, -32601, -32002, -32042] {
+            let wire = raised_code(code, ClientFeatures::empty());
+            assert_eq!(wire["code"], -32603);
+            assert_eq!(wire["data"]["code"], code);
+            assert_eq!(wire["data"]["data"], json!([1]));
+        }
+    }
+
+    #[test]
+    fn a_refused_question_names_what_is_missing() {
+        let wire = raised_code(-32021, ClientFeatures::SAMPLING);
+        assert_eq!(wire["code"], -32021);
+        assert_eq!(wire["data"], json!({"requiredCapabilities": {"sampling": {}}}));
+    }
+}

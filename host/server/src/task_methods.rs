@@ -1,0 +1,115 @@
+//! `tasks/get`, `tasks/update` and `tasks/cancel`, and how a task looks on the wire.
+//!
+//! Ids of other principals, unknown ids and texts that are no ids are one answer. Tasks extension, "Protocol Errors".
+
+use crate::app::App;
+use crate::wire::object::Object;
+use crate::wire::{WireError, question};
+use longshore_tasks::{EngineError, Principal, Status, TaskId, TaskView};
+use serde_json::value::RawValue;
+
+/// `tasks/get`: the task as it is. Changes nothing.
+pub(crate) async fn get(app: &App, principal: &Principal, task_id: &str) -> Result<String, WireError> {
+    let view = app.engine.get(&parse(task_id)?, principal).await.map_err(wire_error)?;
+    let wire = task("complete", &view);
+    let wire = match (view.status, &view.result, &view.error) {
+        (Status::InputRequired, ..) => {
+            wire.value("inputRequests", &question::input_requests(view.questions.iter()))
+        }
+        // What is stored is wire text already.
+        (Status::Completed, Some(result), _) => wire.raw("result", result),
+        (Status::Failed, _, Some(error)) => wire.raw("error", error),
+        _ => wire,
+    };
+    Ok(wire.finish_result())
+}
+
+/// `tasks/update`: answers to questions. Those that fit are taken; unknown and spent keys, and what does not fit, are not, and
+/// that is no error.
+pub(crate) async fn update(
+    app: &App,
+    principal: &Principal,
+    task_id: &str,
+    responses: Option<&RawValue>,
+) -> Result<String, WireError> {
+    let id = parse(task_id)?;
+    let view = app.engine.get(&id, principal).await.map_err(wire_error)?;
+    let responses = responses.ok_or_else(|| WireError::invalid_params("inputResponses is missing"))?;
+    let mut responses = question::read_responses(responses).map_err(WireError::invalid_params)?;
+    responses.retain(|(key, answer)| {
+        let asked = view.questions.iter().find(|asked| asked.key == *key);
+        asked.is_some_and(|asked| match question::read_answer(&asked.request, answer) {
+            Ok(_) => true,
+            Err(misfit) => {
+                tracing::debug!(task = %id, key, %misfit, "an answer does not fit its question; the question stays");
+                false
+            }
+        })
+    });
+    app.engine.answer(&id, principal, responses).await.map_err(wire_error)?;
+    Ok(ack())
+}
+
+/// `tasks/cancel`: the wish is durable when this returns. A task that has ended stays as it is, and that is no error.
+pub(crate) async fn cancel(app: &App, principal: &Principal, task_id: &str) -> Result<String, WireError> {
+    app.engine.cancel(&parse(task_id)?, principal).await.map_err(wire_error)?;
+    Ok(ack())
+}
+
+/// The result of a call that became a task: the task, flat, without anything that belongs to `tasks/get`.
+pub(crate) fn create_result(view: &TaskView) -> String {
+    task("task", view).finish_result()
+}
+
+fn ack() -> String {
+    Object::result("complete").finish_result()
+}
+
+fn parse(task_id: &str) -> Result<TaskId, WireError> {
+    task_id.parse().map_err(|_| no_such_task())
+}
+
+fn no_such_task() -> WireError {
+    WireError::invalid_params("there is no such task; it may have expired")
+}
+
+/// What the engine's errors are on the wire.
+pub(crate) fn wire_error(error: EngineError) -> WireError {
+    match error {
+        EngineError::NotFound => no_such_task(),
+        EngineError::ShuttingDown => {
+            WireError::internal("shutting_down", "the server is shutting down; try again later")
+        }
+        EngineError::Contended => {
+            WireError::internal("contended", "the task is being changed by too many at once; try again")
+        }
+        error => {
+            tracing::error!(%error, "the task store failed");
+            WireError::internal("store", "the server cannot reach its task store; try again later")
+        }
+    }
+}
+
+fn task(result_type: &str, view: &TaskView) -> Object {
+    let status = match view.status {
+        Status::Working => "working",
+        Status::InputRequired => "input_required",
+        Status::Completed => "completed",
+        Status::Failed => "failed",
+        Status::Cancelled => "cancelled",
+    };
+    Object::result(result_type)
+        .value("taskId", &view.id.to_string())
+        .value("status", &status)
+        .option("statusMessage", view.status_message.as_ref())
+        .value("createdAt", &timestamp(view.created_ms))
+        .value("lastUpdatedAt", &timestamp(view.updated_ms))
+        .value("ttlMs", &view.ttl_ms)
+        .value("pollIntervalMs", &view.poll_interval_ms)
+}
+
+/// RFC 3339 in UTC, to the millisecond.
+fn timestamp(unix_ms: u64) -> String {
+    let time = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    format!("{:.3}", time.unwrap_or(jiff::Timestamp::MAX))
+}
