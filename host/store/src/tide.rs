@@ -76,3 +76,38 @@ impl Tide {
         self.afloat.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use futures::poll;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_reader_waits_for_its_own_task_only() {
+        let tide = Tide::default();
+        let (wet, dry) = (TaskId::from_bytes([1; 16]), TaskId::from_bytes([2; 16]));
+        tide.launch([wet].into_iter());
+        let mut reader = Box::pin(tide.durable(&wet));
+        assert!(poll!(&mut reader).is_pending());
+        assert_eq!(tide.durable(&dry).await, Ok(()));
+        tide.land();
+        assert_eq!(reader.await, Ok(()));
+    }
+
+    #[tokio::test]
+    async fn a_store_that_has_stopped_says_why_to_all() {
+        let tide = Tide::default();
+        let id = TaskId::from_bytes([1; 16]);
+        tide.launch([id].into_iter());
+        let mut reader = Box::pin(tide.durable(&id));
+        assert!(poll!(&mut reader).is_pending());
+        tide.stop("the disk is full".to_owned());
+        tide.stop("and more".to_owned());
+        tide.land();
+        let why = Err(StoreError::Unavailable("the disk is full".to_owned()));
+        assert_eq!(reader.await, why);
+        assert_eq!(tide.check(), why);
+        assert!(tide.is_durable(&TaskId::from_bytes([2; 16])).is_err());
+    }
+}

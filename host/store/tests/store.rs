@@ -207,3 +207,78 @@ async fn a_folder_that_cannot_be_made_is_named() {
     assert!(matches!(error, OpenError::Io { .. }), "{error}");
     assert!(error.to_string().contains("file/tasks"), "{error}");
 }
+
+/// sled itself, with nothing of ours around it.
+fn raw(dir: &Path) -> sled::Db {
+    sled::Config::new()
+        .path(dir.join("sled"))
+        .segment_size(8 << 20)
+        .open()
+        .unwrap()
+}
+
+#[tokio::test]
+async fn a_flipped_bit_is_an_error_of_that_task_alone() {
+    let (dir, id) = with_one_task().await;
+    let other = TaskId::random().unwrap();
+    let key = [b"h", id.as_bytes().as_slice()].concat();
+    let db = raw(dir.path());
+    let mut head = db.get(&key).unwrap().unwrap().to_vec();
+    head[5_000] ^= 1;
+    db.insert(&key, head).unwrap();
+    drop(db);
+    let store = SledStore::open(dir.path()).unwrap();
+    let read = store.get(&id).await;
+    assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+    store.put(put(other, vec![1])).await.unwrap();
+    assert!(store.get(&other).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn parts_without_a_head_are_swept() {
+    let (dir, id) = with_one_task().await;
+    let large = TaskId::random().unwrap();
+    let store = SledStore::open(dir.path()).unwrap();
+    store.put(put(large, vec![1; 300_000])).await.unwrap();
+    drop(store);
+
+    // As a crash leaves it: an intent and parts of a second revision.
+    let db = raw(dir.path());
+    let revision = 2_u64.to_be_bytes();
+    let intent = [b"i", id.as_bytes().as_slice()].concat();
+    let mut sealed = [&[1], revision.as_slice()].concat();
+    let mut crc = crc32fast::Hasher::new();
+    crc.update(&intent);
+    crc.update(&sealed);
+    sealed.extend_from_slice(&crc.finalize().to_be_bytes());
+    db.insert(intent, sealed).unwrap();
+    for index in 0..3_u32 {
+        let part = [
+            b"c",
+            id.as_bytes().as_slice(),
+            &revision,
+            &index.to_be_bytes(),
+        ]
+        .concat();
+        db.insert(part, vec![9; 60_000]).unwrap();
+    }
+    drop(db);
+
+    let store = SledStore::open(dir.path()).unwrap();
+    assert_eq!(
+        store.get(&id).await.unwrap().unwrap().bytes,
+        vec![7; 10_000]
+    );
+    assert_eq!(
+        store.get(&large).await.unwrap().unwrap().bytes,
+        vec![1; 300_000]
+    );
+    drop(store);
+    let db = raw(dir.path());
+    assert_eq!(db.scan_prefix(b"i").count(), 0);
+    let parts = |id: TaskId| {
+        db.scan_prefix([b"c", id.as_bytes().as_slice()].concat())
+            .count()
+    };
+    assert_eq!((parts(id), parts(large)), (0, 5));
+}

@@ -34,8 +34,10 @@ pub(super) enum Seed {
 /// Why a driver left.
 #[derive(Debug, PartialEq, Eq)]
 enum Exit {
-    /// The task has ended, or needs no run now.
+    /// The task has ended.
     Ended,
+    /// The task waits for answers and needs no run.
+    NotNeeded,
     /// The run waited for its answers long enough.
     LetGo,
     /// The store failed for too long; the task stays as it is stored.
@@ -138,9 +140,9 @@ async fn drive(inner: Arc<Inner>, claim: Claim, seed: Seed) {
             tracing::error!(task = %id, %error, "the failure was not stored");
         }
     }
-    drop(claim);
-    // An answer may have come in after the last look and before the seat was free.
-    if matches!(exit, Ok(Exit::LetGo)) {
+    // A command may have rung after the last look and before the seat was free.
+    let over = matches!(exit, Ok(Exit::Ended | Exit::Drained) | Err(_));
+    if claim.leave() && !over {
         inner.attend(id, None);
     }
 }
@@ -400,7 +402,7 @@ impl Inner {
                 let run = start(checkpoint.record.as_deref());
                 return Ok((task, run, Posture::Replaying(checkpoint)));
             }
-            Opening::Rest => return Err(Exit::Ended),
+            Opening::Rest => return Err(Exit::NotNeeded),
             Opening::Cancel => cancellation(),
             Opening::Interrupted => self.failure(Reason::Interrupted, &task.call),
         };

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
@@ -72,6 +73,16 @@ impl Live {
             .lock()
             .get(id)
             .and_then(|seat| seat.message.lock().clone())
+    }
+}
+
+impl Claim {
+    /// Gives the seat back; whether its bell was rung and not heard.
+    pub(super) fn leave(self) -> bool {
+        let seat = Arc::clone(&self.seat);
+        drop(self);
+        // Nobody finds the seat any more, so this is the last word.
+        seat.bell.notified().now_or_never().is_some()
     }
 }
 

@@ -1,0 +1,12 @@
+//! The engine through its public API, with scripted runs and a clock that is moved by hand.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by it")]
+
+mod answers;
+mod cancel;
+mod expiry;
+mod faults;
+mod life;
+mod recovery;
+mod script;
+mod world;
