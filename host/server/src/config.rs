@@ -1,0 +1,239 @@
+//! The configuration: what an operator may choose, checked completely before a port is opened.
+//!
+//! It has two forms. `written` is what stands in the file: every key optional, unknown ones refused. [`Config`] is what the
+//! program runs by: every value present and sensible. Flags win over the file. This is its only home: nothing else reads files
+//! or the environment for settings.
+
+mod check;
+mod written;
+
+use longshore_runtime::Limits;
+use longshore_runtime::contract::TaskSupport;
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+pub(crate) use written::{CacheScope, LogFormat};
+
+/// What the program runs by.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Config {
+    /// Where to listen; port 0 is any free one.
+    pub(crate) listen: SocketAddr,
+    /// The folder whose `.wasm` files are served.
+    pub(crate) plugins_dir: PathBuf,
+    /// Tasks, keys, components.
+    pub(crate) data_dir: PathBuf,
+    /// Compiled components.
+    pub(crate) compile_cache_dir: PathBuf,
+    /// The log.
+    pub(crate) log: written::Log,
+    /// The transport.
+    pub(crate) http: written::Http,
+    /// What gateways route by.
+    pub(crate) routing: written::Routing,
+    /// Lists.
+    pub(crate) lists: written::Lists,
+    /// Tasks.
+    pub(crate) tasks: written::Tasks,
+    /// Limits of a run.
+    pub(crate) limits: Limits,
+    /// Limits of the host.
+    pub(crate) host: written::HostLimits,
+    /// What differs for one plugin, by its name.
+    pub(crate) plugins: BTreeMap<String, PluginConfig>,
+}
+
+/// What differs for one plugin.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct PluginConfig {
+    /// The limits of its runs.
+    pub(crate) limits: Limits,
+    /// Task support of its tools where the operator's word counts, by tool.
+    pub(crate) task_support: BTreeMap<String, TaskSupport>,
+}
+
+/// What the command line says; it wins over the file.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flags {
+    /// `--listen`
+    pub(crate) listen: Option<SocketAddr>,
+    /// `--plugins`
+    pub(crate) plugins_dir: Option<PathBuf>,
+    /// `--data`
+    pub(crate) data_dir: Option<PathBuf>,
+}
+
+/// Why there is no configuration. The text names the file or the key, and what to do.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum ConfigError {
+    /// The file cannot be read.
+    #[error("the configuration {path} cannot be read: {error}")]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        error: std::io::Error,
+    },
+    /// It is no TOML, has an unknown key, or a value of the wrong type.
+    #[error("the configuration{}: {error}", in_file(.path.as_deref()))]
+    Syntax {
+        /// Which file.
+        path: Option<PathBuf>,
+        /// Where and what.
+        error: Box<toml::de::Error>,
+    },
+    /// A key that is none.
+    #[error("the configuration: there is no key {key}; the sample file names all of them")]
+    Unknown {
+        /// The key, with its tables.
+        key: String,
+    },
+    /// A value that makes no sense.
+    #[error("the configuration: {key} is {value}; it must be {expected}")]
+    Value {
+        /// The key, with its tables.
+        key: String,
+        /// What was written.
+        value: String,
+        /// What can be.
+        expected: String,
+    },
+}
+
+fn in_file(path: Option<&Path>) -> String {
+    path.map(|path| format!(" {}", path.display())).unwrap_or_default()
+}
+
+impl Config {
+    /// Read the file, if there is one, and apply the flags.
+    ///
+    /// # Errors
+    /// If the file cannot be read, or what it says is not right.
+    pub(crate) fn load(path: Option<&Path>, flags: Flags) -> Result<Self, ConfigError> {
+        let text = match path {
+            Some(path) => std::fs::read_to_string(path)
+                .map_err(|error| ConfigError::Read { path: path.to_owned(), error })?,
+            None => String::new(),
+        };
+        Self::parse(&text, flags).map_err(|error| match error {
+            ConfigError::Syntax { error, .. } => {
+                ConfigError::Syntax { path: path.map(Path::to_owned), error }
+            }
+            other => other,
+        })
+    }
+
+    fn parse(text: &str, flags: Flags) -> Result<Self, ConfigError> {
+        let written: written::Written = toml::from_str(text)
+            .map_err(|error| ConfigError::Syntax { path: None, error: Box::new(error) })?;
+        let config = written.resolve(flags)?;
+        check::check(&config)?;
+        Ok(config)
+    }
+
+    /// The limits of plugins that have their own, by name.
+    pub(crate) fn plugin_limits(&self) -> HashMap<String, Limits> {
+        let limits = |(name, plugin): (&String, &PluginConfig)| (name.clone(), plugin.limits.clone());
+        self.plugins.iter().map(limits).collect()
+    }
+
+    /// The operator's word on the task support of a tool.
+    pub(crate) fn task_support(&self, plugin: &str, tool: &str) -> Option<TaskSupport> {
+        self.plugins.get(plugin)?.task_support.get(tool).copied()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SAMPLE: &str = include_str!("../../../longshore.toml");
+
+    fn parse(text: &str) -> Result<Config, ConfigError> {
+        Config::parse(text, Flags::default())
+    }
+
+    fn error(text: &str) -> String {
+        parse(text).unwrap_err().to_string()
+    }
+
+    /// In the sample `#key` is a setting with its default, `# Text` is prose.
+    fn uncommented(sample: &str) -> String {
+        let setting = |line: &str| match line.strip_prefix('#') {
+            Some(rest) if !rest.starts_with(' ') => rest.to_owned(),
+            _ => line.to_owned(),
+        };
+        sample.lines().map(setting).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn the_sample_changes_nothing_and_its_commented_values_are_the_defaults() {
+        let defaults = parse("").unwrap();
+        assert_eq!(parse(SAMPLE).unwrap(), defaults);
+        let mut stated = parse(&uncommented(SAMPLE)).unwrap();
+        assert!(stated.plugins.remove("example").is_some());
+        assert_eq!(stated, defaults);
+    }
+
+    #[test]
+    fn the_sample_names_every_key() {
+        let uncommented = uncommented(SAMPLE);
+        let limits = toml::Value::try_from(Limits::default()).unwrap();
+        for key in limits.as_table().unwrap().keys() {
+            assert!(uncommented.lines().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_refused_by_name() {
+        for (text, key) in [
+            ("listne = \"127.0.0.1:1\"", "listne"),
+            ("[http]\nbody_max = 1", "body_max"),
+            ("[limits]\nfule = 1", "fule"),
+            ("[plugins.a.limits]\nconcurrent_runs = 1", "concurrent_runs"),
+            ("[plugins.a.tools.t]\nsupport = \"optional\"", "support"),
+            ("[new]", "new"),
+        ] {
+            assert!(error(text).contains(key), "{}", error(text));
+        }
+    }
+
+    #[test]
+    fn senseless_values_are_refused_by_key() {
+        for (text, key) in [
+            ("listen = \"nowhere\"", "listen"),
+            ("[lists]\npage_size = 0", "lists.page_size"),
+            ("[tasks]\npoll_interval_ms = 0", "tasks.poll_interval_ms"),
+            ("[limits]\nmemory_bytes = 0", "limits.memory_bytes"),
+            ("[limits]\nmemory_bytes = 99999999999", "limits.memory_bytes"),
+            ("[limits]\nfuel = -1", "fuel"),
+            ("[plugins.a.limits]\nwall_time_ms = 0", "plugins.a.limits.wall_time_ms"),
+            ("[http]\nallowed_origins = [\"example.com\"]", "http.allowed_origins"),
+            ("[http]\nallowed_hosts = [\"a/b\"]", "http.allowed_hosts"),
+            ("[log]\nlevel = \"loud\"", "log.level"),
+            ("[plugins.a.tools.t]\ntask_support = \"always\"", "task_support"),
+        ] {
+            assert!(error(text).contains(key), "{text}: {}", error(text));
+        }
+    }
+
+    #[test]
+    fn flags_win_and_the_cache_follows_the_data() {
+        let flags = Flags { data_dir: Some("/d".into()), ..Flags::default() };
+        let config = Config::parse("data_dir = \"e\"\nplugins_dir = \"p\"", flags.clone()).unwrap();
+        assert_eq!(config.data_dir, Path::new("/d"));
+        assert_eq!(config.compile_cache_dir, Path::new("/d/cache"));
+        assert_eq!(config.plugins_dir, Path::new("p"));
+        let config = Config::parse("compile_cache_dir = \"c\"", flags).unwrap();
+        assert_eq!(config.compile_cache_dir, Path::new("c"));
+    }
+
+    #[test]
+    fn a_plugin_keeps_the_common_limits_but_for_its_own() {
+        let config = parse("[limits]\nfuel = 5\n[plugins.a.limits]\nquestions = 1").unwrap();
+        let limits = &config.plugins["a"].limits;
+        assert_eq!((limits.fuel, limits.questions), (5, 1));
+        assert_eq!(config.limits.questions, Limits::default().questions);
+    }
+}

@@ -1,0 +1,327 @@
+//! What stands in the file. Keys carry their unit; defaults are here and in the sample, and a test holds them together.
+
+use super::{Config, ConfigError, Flags, PluginConfig};
+use longshore_runtime::{Limits, contract};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+#[derive(Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Written {
+    listen: SocketAddr,
+    plugins_dir: PathBuf,
+    data_dir: PathBuf,
+    compile_cache_dir: Option<PathBuf>,
+    log: Log,
+    http: Http,
+    routing: Routing,
+    lists: Lists,
+    tasks: Tasks,
+    limits: toml::Table,
+    plugins: BTreeMap<String, WrittenPlugin>,
+}
+
+impl Default for Written {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7777)),
+            plugins_dir: "plugins".into(),
+            data_dir: "data".into(),
+            compile_cache_dir: None,
+            log: Log::default(),
+            http: Http::default(),
+            routing: Routing::default(),
+            lists: Lists::default(),
+            tasks: Tasks::default(),
+            limits: toml::Table::new(),
+            plugins: BTreeMap::new(),
+        }
+    }
+}
+
+/// The log.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Log {
+    /// How it is written.
+    pub(crate) format: LogFormat,
+    /// What is written: a level, or directives as `info,longshore_runtime=debug`.
+    pub(crate) level: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { format: LogFormat::Text, level: "info".to_owned() }
+    }
+}
+
+/// How the log is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum LogFormat {
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// The transport.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Http {
+    /// Size of a request's body, in bytes.
+    pub(crate) body_bytes_max: u64,
+    /// Time for a body to arrive, in milliseconds.
+    pub(crate) body_timeout_ms: u64,
+    /// Size of a request's headers together, in bytes.
+    pub(crate) header_bytes_max: u32,
+    /// Headers of a request.
+    pub(crate) headers_max: u32,
+    /// Time for a request's headers to arrive, and for a connection to stay idle, in milliseconds.
+    pub(crate) header_timeout_ms: u64,
+    /// Connections at once; more wait to be accepted.
+    pub(crate) connections_max: u32,
+    /// Requests at once on one HTTP/2 connection.
+    pub(crate) streams_max: u32,
+    /// Time for calls to end when the server shuts down, in milliseconds.
+    pub(crate) drain_ms: u64,
+    /// Values of `Host` that are taken beside loopback names and the listening address.
+    pub(crate) allowed_hosts: Vec<String>,
+    /// Values of `Origin` that are taken beside those of the hosts above.
+    pub(crate) allowed_origins: Vec<String>,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            // A screenful of text is 4 KiB; the largest common arguments are files in base64.
+            body_bytes_max: 4 << 20,
+            body_timeout_ms: 10_000,
+            // What common proxies pass on.
+            header_bytes_max: 32 << 10,
+            headers_max: 100,
+            header_timeout_ms: 30_000,
+            // A process has 1,024 file descriptors where nobody raised the limit; the rest is for plugins and the store.
+            connections_max: 768,
+            streams_max: 100,
+            drain_ms: 5_000,
+            allowed_hosts: Vec::new(),
+            allowed_origins: Vec::new(),
+        }
+    }
+}
+
+/// What gateways route by.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Routing {
+    /// Whether `tasks/*` must carry `Mcp-Name`.
+    pub(crate) require_task_name: bool,
+}
+
+/// Lists.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Lists {
+    /// Entries of a page.
+    pub(crate) page_size: usize,
+    /// How long a client may use a list without asking again, in milliseconds.
+    pub(crate) ttl_ms: u64,
+    /// Who may share it.
+    pub(crate) cache_scope: CacheScope,
+}
+
+impl Default for Lists {
+    fn default() -> Self {
+        // Without notifications a client learns of new tools only by asking again.
+        Self { page_size: 200, ttl_ms: 0, cache_scope: CacheScope::Private }
+    }
+}
+
+/// Who may share an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum CacheScope {
+    /// Anyone.
+    Public,
+    /// The caller alone.
+    Private,
+}
+
+/// Tasks.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Tasks {
+    /// Life of a task from its creation, in milliseconds.
+    pub(crate) ttl_ms: u64,
+    /// How long an ended task is kept at least, in milliseconds.
+    pub(crate) keep_ms: u64,
+    /// How often a client should ask, in milliseconds.
+    pub(crate) poll_interval_ms: u64,
+    /// How long a call may run before it becomes a task, in milliseconds.
+    pub(crate) inline_window_ms: u64,
+    /// How long a guest that asked stays in memory, in milliseconds; 0: not at all.
+    pub(crate) linger_ms: u64,
+    /// How long a cancelled guest may go on, in milliseconds.
+    pub(crate) grace_ms: u64,
+}
+
+impl Default for Tasks {
+    fn default() -> Self {
+        Self {
+            ttl_ms: 3_600_000,
+            keep_ms: 600_000,
+            poll_interval_ms: 500,
+            inline_window_ms: 100,
+            linger_ms: 30_000,
+            grace_ms: 1_000,
+        }
+    }
+}
+
+/// Limits of the host, the same for all plugins.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct HostLimits {
+    /// How long a plain call's question can be answered, in milliseconds.
+    pub(crate) input_time_ms: u64,
+    /// Guests alive at once.
+    pub(crate) concurrent_runs: u32,
+    /// Calls that wait for a guest to end.
+    pub(crate) queued_calls: u32,
+    /// Size of a component file, in bytes.
+    pub(crate) component_bytes: u64,
+    /// Memory of the compiler, in bytes.
+    pub(crate) compile_memory_bytes: u64,
+    /// Time of the compiler, in seconds of one core.
+    pub(crate) compile_cpu_s: u64,
+}
+
+impl Default for HostLimits {
+    fn default() -> Self {
+        Self {
+            // A person answers within minutes, or not at all.
+            input_time_ms: 600_000,
+            concurrent_runs: 256,
+            queued_calls: 1_024,
+            component_bytes: 64 << 20,
+            // A JavaScript or Python component takes 600 MB and 15 s of one core.
+            compile_memory_bytes: 2 << 30,
+            compile_cpu_s: 120,
+        }
+    }
+}
+
+/// Put what was written over the limits that hold otherwise. Keys that are not of this kind are left in `written`.
+fn overlaid<L>(base: &L, written: &mut toml::Table, table: &str) -> Result<L, ConfigError>
+where
+    L: Serialize + DeserializeOwned,
+{
+    let wrong = |key: &str, value: String, expected: String| ConfigError::Value {
+        key: format!("{table}.{key}"),
+        value,
+        expected,
+    };
+    // Both directions are total: the fields of `L` are whole numbers.
+    let mut limits = toml::Table::try_from(base).map_err(|error| ConfigError::Syntax {
+        path: None,
+        error: Box::new(serde::de::Error::custom(error)),
+    })?;
+    for (key, value) in &mut limits {
+        let Some(stated) = written.remove(key) else { continue };
+        if !stated.as_integer().is_some_and(|number| number >= 0) {
+            let expected = "a whole number, not below 0".to_owned();
+            return Err(wrong(key, stated.to_string(), expected));
+        }
+        *value = stated;
+    }
+    limits
+        .clone()
+        .try_into()
+        .map_err(|error| wrong("*", limits.to_string(), format!("within range ({error})")))
+}
+
+/// Refuse what is left of a table.
+fn nothing_left(written: &toml::Table, table: &str) -> Result<(), ConfigError> {
+    match written.keys().next() {
+        Some(key) => Err(ConfigError::Unknown { key: format!("{table}.{key}") }),
+        None => Ok(()),
+    }
+}
+
+/// `[plugins.NAME]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenPlugin {
+    /// Those of a run only.
+    limits: toml::Table,
+    tools: BTreeMap<String, WrittenTool>,
+}
+
+/// `[plugins.NAME.tools.TOOL]`
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct WrittenTool {
+    task_support: Option<TaskSupport>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum TaskSupport {
+    Forbidden,
+    Optional,
+    Required,
+}
+
+impl From<TaskSupport> for contract::TaskSupport {
+    fn from(written: TaskSupport) -> Self {
+        match written {
+            TaskSupport::Forbidden => Self::Forbidden,
+            TaskSupport::Optional => Self::Optional,
+            TaskSupport::Required => Self::Required,
+        }
+    }
+}
+
+impl Written {
+    /// The values to run by, not yet checked for sense.
+    pub(super) fn resolve(mut self, flags: Flags) -> Result<Config, ConfigError> {
+        let limits = overlaid(&Limits::default(), &mut self.limits, "limits")?;
+        let host = overlaid(&HostLimits::default(), &mut self.limits, "limits")?;
+        nothing_left(&self.limits, "limits")?;
+        let data_dir = flags.data_dir.unwrap_or(self.data_dir);
+        let plugins = self.plugins.into_iter().map(|(name, plugin)| {
+            let plugin = plugin.resolve(&name, &limits)?;
+            Ok((name, plugin))
+        });
+        Ok(Config {
+            listen: flags.listen.unwrap_or(self.listen),
+            plugins_dir: flags.plugins_dir.unwrap_or(self.plugins_dir),
+            compile_cache_dir: self.compile_cache_dir.unwrap_or_else(|| data_dir.join("cache")),
+            data_dir,
+            log: self.log,
+            http: self.http,
+            routing: self.routing,
+            lists: self.lists,
+            tasks: self.tasks,
+            plugins: plugins.collect::<Result<_, ConfigError>>()?,
+            limits,
+            host,
+        })
+    }
+}
+
+impl WrittenPlugin {
+    fn resolve(mut self, name: &str, base: &Limits) -> Result<PluginConfig, ConfigError> {
+        let table = format!("plugins.{name}.limits");
+        let limits = overlaid(base, &mut self.limits, &table)?;
+        nothing_left(&self.limits, &table)?;
+        let support = |(tool, written): (String, WrittenTool)| Some((tool, written.task_support?.into()));
+        Ok(PluginConfig {
+            limits,
+            task_support: self.tools.into_iter().filter_map(support).collect(),
+        })
+    }
+}

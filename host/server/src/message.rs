@@ -1,0 +1,189 @@
+//! From the bytes of a body to one JSON-RPC request or notification (rungs 7 to 9 of the ladder).
+//!
+//! An id is kept as the text it was written in, so that it can be echoed digit by digit; one that cannot be read is never
+//! made up. It must not know of transports or methods.
+
+use crate::members::{Members, is_nested_deeper, is_string_or_integer};
+use crate::wire::WireError;
+use serde_json::value::RawValue;
+
+/// How deep a body may be nested. The parser's own limit is the same, for what it parses whole.
+pub(crate) const LEVELS_MAX: usize = 128;
+
+/// Size of an id, in bytes of its JSON text: it is repeated in the response and in logs.
+const ID_BYTES_MAX: usize = 1_024;
+
+/// What a body is.
+#[derive(Debug)]
+pub(crate) enum Message {
+    /// It wants an answer.
+    Request(Request),
+    /// It wants none.
+    Notification,
+}
+
+/// A request, not yet checked beyond its shape.
+#[derive(Debug)]
+pub(crate) struct Request {
+    /// A JSON string or integer, as it was written.
+    pub(crate) id: Box<RawValue>,
+    /// The method, which may be unknown.
+    pub(crate) method: String,
+    /// The params; empty if there are none.
+    pub(crate) params: Members,
+    /// `_meta` of the params; empty if there is none, or it is no object.
+    pub(crate) meta: Members,
+}
+
+/// Why a body is no message, with its id if that could be read.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    /// The id to answer with.
+    pub(crate) id: Option<Box<RawValue>>,
+    /// -32700 or -32600.
+    pub(crate) error: WireError,
+}
+
+impl From<WireError> for Fault {
+    fn from(error: WireError) -> Self {
+        Self { id: None, error }
+    }
+}
+
+/// Read a body.
+///
+/// # Errors
+/// If it is no JSON, or not one request or notification.
+pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
+    let text = std::str::from_utf8(body)
+        .map_err(|error| WireError::parse(format!("the body is not UTF-8: {error}")))?;
+    if is_nested_deeper(text, LEVELS_MAX) {
+        let message = format!("the body is nested deeper than {LEVELS_MAX} levels");
+        return Err(WireError::parse(message).into());
+    }
+    let json: &RawValue = serde_json::from_str(text)
+        .map_err(|error| WireError::parse(format!("the body is no JSON: {error}")))?;
+    let mut members = match json.get().as_bytes().first() {
+        Some(b'{') => Members::parse(json.get()).map_err(WireError::invalid_request)?,
+        Some(b'[') => {
+            let message = "batches are not served; send one request or notification";
+            return Err(WireError::invalid_request(message).into());
+        }
+        _ => return Err(WireError::invalid_request("the body must be an object").into()),
+    };
+    let id = members.take("id");
+    if let Some(id) = &id
+        && (id.get().len() > ID_BYTES_MAX || !is_string_or_integer(id))
+    {
+        let message = format!("id must be a string or an integer of at most {ID_BYTES_MAX} bytes");
+        return Err(WireError::invalid_request(message).into());
+    }
+    match shape(&mut members) {
+        Ok((method, params, meta)) => Ok(match id {
+            Some(id) => Message::Request(Request { id, method, params, meta }),
+            None => Message::Notification,
+        }),
+        Err(message) => Err(Fault { id, error: WireError::invalid_request(message) }),
+    }
+}
+
+fn shape(members: &mut Members) -> Result<(String, Members, Members), String> {
+    if members.string("jsonrpc").as_deref() != Some("2.0") {
+        return Err("jsonrpc must be \"2.0\"".to_owned());
+    }
+    let Some(method) = members.string("method") else {
+        return Err("method must be a string; responses are not taken here".to_owned());
+    };
+    let params = match members.take("params") {
+        Some(params) => {
+            Members::parse(params.get()).map_err(|error| format!("params: {error}"))?
+        }
+        None => Members::default(),
+    };
+    let meta = match params.get("_meta") {
+        Some(meta) if meta.get().starts_with('{') => {
+            Members::parse(meta.get()).map_err(|error| format!("params._meta: {error}"))?
+        }
+        _ => Members::default(),
+    };
+    Ok((method, params, meta))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(body: &str) -> Request {
+        match read(body.as_bytes()) {
+            Ok(Message::Request(request)) => request,
+            other => panic!("{body}: {other:?}"),
+        }
+    }
+
+    fn fault(body: &str) -> (i32, Option<String>) {
+        let fault = read(body.as_bytes()).unwrap_err();
+        (fault.error.code, fault.id.map(|id| id.get().to_owned()))
+    }
+
+    #[test]
+    fn ids_keep_type_and_digits() {
+        for id in ["1", "\"1\"", "\"init-1\"", "\"\"", "-7", "0", "9007199254740993", "\"\\u00e9\""] {
+            let body = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"m"}}"#);
+            assert_eq!(request(&body).id.get(), id);
+        }
+    }
+
+    #[test]
+    fn ids_that_are_none_are_left_out() {
+        let long = format!("\"{}\"", "x".repeat(ID_BYTES_MAX));
+        for id in ["null", "1.5", "1.0", "1e3", "true", "{}", "[1]", "\"\\ud800\"", &long] {
+            let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
+            assert_eq!(fault(&body), (-32600, None), "{id}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_json_and_what_is_no_message_differ() {
+        for body in ["", " ", r#"{"jsonrpc":"2.0","id":"#, "{]", "[1,", "nul", "{} {}"] {
+            assert_eq!(fault(body), (-32700, None), "{body}");
+        }
+        for body in ["[]", "[1]", "null", "\"x\"", "7", "{}", r#"[{"jsonrpc":"2.0"}]"#] {
+            assert_eq!(fault(body), (-32600, None), "{body}");
+        }
+        assert_eq!(read(b"\xff\xfe").unwrap_err().error.code, -32700);
+    }
+
+    #[test]
+    fn a_bad_request_is_answered_under_its_id() {
+        for rest in [
+            r#""method":"m""#,
+            r#""jsonrpc":"1.0","method":"m""#,
+            r#""jsonrpc":"2.0""#,
+            r#""jsonrpc":"2.0","method":7"#,
+            r#""jsonrpc":"2.0","method":"m","params":[]"#,
+            r#""jsonrpc":"2.0","method":"m","params":{"a":1,"a":1}"#,
+            r#""jsonrpc":"2.0","method":"m","params":{"_meta":{"a":1,"a":1}}"#,
+            r#""jsonrpc":"2.0","result":{}"#,
+        ] {
+            let body = format!(r#"{{"id":"q",{rest}}}"#);
+            assert_eq!(fault(&body), (-32600, Some("\"q\"".to_owned())), "{body}");
+        }
+        let twice = r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#;
+        assert_eq!(fault(twice), (-32600, None));
+    }
+
+    #[test]
+    fn without_an_id_it_is_a_notification() {
+        let body = br#"{"jsonrpc":"2.0","method":"tools/list"}"#;
+        assert!(matches!(read(body), Ok(Message::Notification)));
+    }
+
+    #[test]
+    fn depth_is_bounded_wherever_it_is() {
+        let nest = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
+        let body = |levels| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","x":{}}}"#, nest(levels));
+        assert!(read(body(LEVELS_MAX - 1).as_bytes()).is_ok());
+        assert_eq!(fault(&body(LEVELS_MAX)), (-32700, None));
+        assert_eq!(fault(&nest(200_000)), (-32700, None));
+    }
+}

@@ -1,0 +1,204 @@
+//! `_meta` of a request: what the client says of itself and of this one call.
+//!
+//! Capabilities are per request: nothing is remembered.
+
+use crate::members::{Members, is_string_or_integer};
+use crate::wire::{TASKS, WireError};
+use longshore_runtime::contract::{ClientFeatures, LogLevel};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+/// The key of the protocol version.
+pub(crate) const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
+const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
+const LOG_LEVEL_KEY: &str = "io.modelcontextprotocol/logLevel";
+const PROGRESS_KEY: &str = "progressToken";
+
+/// The keys of trace context (W3C), the only ones without a prefix.
+const TRACE_KEYS: [&str; 3] = ["traceparent", "tracestate", "baggage"];
+
+/// Size of one value of trace context, in bytes: what W3C lets `baggage` have. Longer ones are left out.
+const TRACE_BYTES_MAX: usize = 8_192;
+
+/// Size of a progress token, in bytes of its JSON text: it is repeated in every notification.
+const TOKEN_BYTES_MAX: usize = 1_024;
+
+/// What a request says in `_meta`.
+#[derive(Clone, Debug)]
+pub(crate) struct Meta {
+    /// The protocol version.
+    pub(crate) version: String,
+    /// What the client declared.
+    pub(crate) features: ClientFeatures,
+    /// Names the request in progress notifications, if they are wanted: a JSON string or integer, to be echoed as it is.
+    pub(crate) progress_token: Option<Box<RawValue>>,
+    /// The least severe log message that is wanted, if any are.
+    pub(crate) log_level: Option<LogLevel>,
+    /// Trace context: name and value.
+    pub(crate) trace: Vec<(String, String)>,
+}
+
+impl Meta {
+    /// Read it.
+    ///
+    /// # Errors
+    /// -32602 with status 400 if a member is missing that must be there; one of a wrong type counts as missing.
+    pub(crate) fn read(members: &Members) -> Result<Self, WireError> {
+        let missing = |key: &str, kind: &str| {
+            WireError::incomplete_meta(format!("params._meta has no {key}; it must be {kind}"))
+        };
+        let version = members
+            .string(VERSION_KEY)
+            .ok_or_else(|| missing(VERSION_KEY, "the protocol version"))?;
+        let capabilities = members
+            .value(CAPABILITIES_KEY)
+            .filter(Value::is_object)
+            .ok_or_else(|| missing(CAPABILITIES_KEY, "an object"))?;
+        Ok(Self {
+            version,
+            features: features(&capabilities),
+            progress_token: progress_token(members)?,
+            log_level: log_level(members)?,
+            trace: trace(members),
+        })
+    }
+
+    /// Whether the client declared the Tasks extension.
+    pub(crate) fn has_tasks(&self) -> bool {
+        self.features.contains(ClientFeatures::TASKS)
+    }
+}
+
+/// What the declared capabilities amount to. A setting that is no object declares nothing.
+fn features(capabilities: &Value) -> ClientFeatures {
+    let declared = |path: &str| capabilities.pointer(path).is_some_and(Value::is_object);
+    let mut features = ClientFeatures::empty();
+    let mut set = |flag: ClientFeatures, on: bool| {
+        if on {
+            features |= flag;
+        }
+    };
+    // An elicitation that names no mode is form only.
+    let url = declared("/elicitation/url");
+    let form = declared("/elicitation") && (declared("/elicitation/form") || !url);
+    set(ClientFeatures::ELICITATION_FORM, form);
+    set(ClientFeatures::ELICITATION_URL, url);
+    set(ClientFeatures::SAMPLING, declared("/sampling"));
+    set(ClientFeatures::SAMPLING_TOOLS, declared("/sampling/tools"));
+    set(ClientFeatures::SAMPLING_CONTEXT, declared("/sampling/context"));
+    set(ClientFeatures::ROOTS, declared("/roots"));
+    let tasks = capabilities["extensions"].get(TASKS).is_some_and(Value::is_object);
+    set(ClientFeatures::TASKS, tasks);
+    features
+}
+
+fn progress_token(members: &Members) -> Result<Option<Box<RawValue>>, WireError> {
+    let Some(token) = members.get(PROGRESS_KEY) else {
+        return Ok(None);
+    };
+    if token.get().len() > TOKEN_BYTES_MAX || !is_string_or_integer(token) {
+        return Err(WireError::incomplete_meta(format!(
+            "params._meta.{PROGRESS_KEY} must be a string or an integer of at most {TOKEN_BYTES_MAX} bytes"
+        )));
+    }
+    Ok(Some(token.to_owned()))
+}
+
+fn log_level(members: &Members) -> Result<Option<LogLevel>, WireError> {
+    if members.get(LOG_LEVEL_KEY).is_none() {
+        return Ok(None);
+    }
+    let named = members.string(LOG_LEVEL_KEY);
+    let level = match named.as_deref() {
+        Some("debug") => LogLevel::Debug,
+        Some("info") => LogLevel::Info,
+        Some("notice") => LogLevel::Notice,
+        Some("warning") => LogLevel::Warning,
+        Some("error") => LogLevel::Error,
+        Some("critical") => LogLevel::Critical,
+        Some("alert") => LogLevel::Alert,
+        Some("emergency") => LogLevel::Emergency,
+        _ => {
+            return Err(WireError::incomplete_meta(format!(
+                "params._meta has a {LOG_LEVEL_KEY} that is none: use debug, info, notice, warning, error, critical, alert or emergency"
+            )));
+        }
+    };
+    Ok(Some(level))
+}
+
+fn trace(members: &Members) -> Vec<(String, String)> {
+    TRACE_KEYS
+        .iter()
+        .filter_map(|key| Some(((*key).to_owned(), members.string(key)?)))
+        .filter(|(_, value)| value.len() <= TRACE_BYTES_MAX)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(meta: &Value) -> Result<Meta, WireError> {
+        let text = meta.to_string();
+        Meta::read(&Members::parse(&text).unwrap())
+    }
+
+    fn declared(capabilities: &Value) -> ClientFeatures {
+        read(&json!({ VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: capabilities }))
+            .unwrap()
+            .features
+    }
+
+    #[test]
+    fn capabilities_are_read_by_mode_and_part() {
+        assert_eq!(declared(&json!({"elicitation": {}})), ClientFeatures::ELICITATION_FORM);
+        assert_eq!(
+            declared(&json!({"elicitation": {"url": {}}})),
+            ClientFeatures::ELICITATION_URL
+        );
+        assert_eq!(
+            declared(&json!({"elicitation": {"url": {}, "form": {}}})),
+            ClientFeatures::ELICITATION_URL | ClientFeatures::ELICITATION_FORM
+        );
+        assert_eq!(
+            declared(&json!({"sampling": {"tools": {}}})),
+            ClientFeatures::SAMPLING | ClientFeatures::SAMPLING_TOOLS
+        );
+        assert_eq!(declared(&json!({"extensions": {TASKS: {}}})), ClientFeatures::TASKS);
+        for nothing in [
+            json!({}),
+            json!({"elicitation": true, "sampling": null, "roots": []}),
+            json!({"extensions": {TASKS: true}}),
+            json!({"tasks": {}}),
+        ] {
+            assert_eq!(declared(&nothing), ClientFeatures::empty(), "{nothing}");
+        }
+    }
+
+    #[test]
+    fn what_must_be_there_is_named() {
+        for (meta, named) in [
+            (json!({}), VERSION_KEY),
+            (json!({VERSION_KEY: 7, CAPABILITIES_KEY: {}}), VERSION_KEY),
+            (json!({VERSION_KEY: "2026-07-28"}), CAPABILITIES_KEY),
+            (json!({VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: []}), CAPABILITIES_KEY),
+            (json!({VERSION_KEY: "x", CAPABILITIES_KEY: {}, PROGRESS_KEY: 1.5}), PROGRESS_KEY),
+            (json!({VERSION_KEY: "x", CAPABILITIES_KEY: {}, LOG_LEVEL_KEY: "loud"}), LOG_LEVEL_KEY),
+        ] {
+            let error = read(&meta).unwrap_err();
+            assert_eq!((error.code, error.http_status.as_u16()), (-32602, 400), "{meta}");
+            assert!(error.message.contains(named), "{}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_token_keeps_its_type_and_digits() {
+        let text = format!(
+            r#"{{"{VERSION_KEY}":"2026-07-28","{CAPABILITIES_KEY}":{{}},"{PROGRESS_KEY}":12345678901234567890123}}"#
+        );
+        let meta = Meta::read(&Members::parse(&text).unwrap()).unwrap();
+        assert_eq!(meta.progress_token.unwrap().get(), "12345678901234567890123");
+    }
+}

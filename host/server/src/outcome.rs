@@ -1,0 +1,61 @@
+//! How a request ends, and what is told on the way.
+
+use crate::call::Undelivered;
+use crate::wire::WireError;
+use tokio::sync::mpsc;
+
+/// Notifications that wait to be written. The one who writes them also moves the call on, so only a burst within one step of
+/// the call can fill this; what is more is dropped.
+const NOTICES_MAX: usize = 256;
+
+/// Where notifications of a request go: finished JSON, one line each.
+#[derive(Clone, Debug)]
+pub(crate) struct Notices(Option<mpsc::Sender<String>>);
+
+impl Notices {
+    /// Notices that someone reads.
+    pub(crate) fn channel() -> (Self, mpsc::Receiver<String>) {
+        let (sender, receiver) = mpsc::channel(NOTICES_MAX);
+        (Self(Some(sender)), receiver)
+    }
+
+    /// Notices that nobody reads.
+    pub(crate) fn unread() -> Self {
+        Self(None)
+    }
+
+    /// Send one, if anyone reads them.
+    pub(crate) fn send(&self, notification: String) {
+        if let Some(sender) = &self.0
+            && sender.try_send(notification).is_err()
+        {
+            tracing::debug!("a notification came faster than it could be written; it was dropped");
+        }
+    }
+}
+
+/// How a request ended.
+#[derive(Debug)]
+pub(crate) struct Outcome {
+    /// The text of a result object, or an error.
+    pub(crate) result: Result<String, WireError>,
+    /// What must be undone if this never reaches the client.
+    pub(crate) undelivered: Option<Undelivered>,
+}
+
+impl Outcome {
+    /// A result.
+    pub(crate) fn result(text: String) -> Self {
+        Self { result: Ok(text), undelivered: None }
+    }
+
+    /// An error.
+    pub(crate) fn error(error: WireError) -> Self {
+        Self { result: Err(error), undelivered: None }
+    }
+
+    /// A result that hands out something that must not be lost.
+    pub(crate) fn handle(text: String, undelivered: Undelivered) -> Self {
+        Self { result: Ok(text), undelivered: Some(undelivered) }
+    }
+}

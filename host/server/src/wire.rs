@@ -1,0 +1,38 @@
+//! The wire: MCP 2026-07-28 as JSON text. What is said, not when.
+//!
+//! - `content`: results of tools, content blocks, icons, `_meta`.
+//! - `error`: JSON-RPC errors with their HTTP status.
+//! - `notification`: progress and log messages of a request.
+//! - `object`: writing JSON objects member by member, raw members unchanged.
+//! - `question`: questions to the client, and answers back.
+//! - `rpc`: the JSON-RPC envelope.
+//!
+//! It must not know of transports, nor how anything is run.
+
+pub(crate) mod content;
+pub(crate) mod error;
+pub(crate) mod notification;
+pub(crate) mod object;
+pub(crate) mod question;
+pub(crate) mod rpc;
+
+use serde_json::Value;
+
+pub(crate) use error::WireError;
+
+/// The protocol version that is served.
+pub(crate) const VERSION: &str = "2026-07-28";
+
+/// All versions that are served.
+pub(crate) const VERSIONS: [&str; 1] = [VERSION];
+
+/// The name of the Tasks extension.
+pub(crate) const TASKS: &str = "io.modelcontextprotocol/tasks";
+
+/// Who answers: goes into `_meta` of every result, under [`content::SERVER_INFO`].
+pub(crate) fn server_info() -> Value {
+    serde_json::json!({
+        "name": env!("CARGO_PKG_NAME"),
+        "version": env!("CARGO_PKG_VERSION"),
+    })
+}

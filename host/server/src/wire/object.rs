@@ -1,0 +1,61 @@
+//! Writing JSON objects member by member. Raw members pass as they are, digits and all; everything stays in one line.
+
+use super::content::{SERVER_INFO, one_line};
+use super::server_info;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+/// A JSON object that is being written.
+#[derive(Debug)]
+pub(crate) struct Object(String);
+
+impl Object {
+    /// An empty one.
+    pub(crate) fn new() -> Self {
+        Self("{".to_owned())
+    }
+
+    /// A result of the wire: begins with `resultType`, `complete` for instance.
+    pub(crate) fn result(result_type: &str) -> Self {
+        Self::new().value("resultType", &result_type)
+    }
+
+    /// Add a member whose value is JSON text already.
+    pub(crate) fn raw(mut self, name: &str, json: &str) -> Self {
+        if self.0.len() > 1 {
+            self.0.push(',');
+        }
+        self.0.push_str(&Value::from(name).to_string());
+        self.0.push(':');
+        self.0.push_str(&one_line(json));
+        self
+    }
+
+    /// Add a member.
+    pub(crate) fn value(self, name: &str, value: &impl Serialize) -> Self {
+        // What is written here has no maps but such with text as keys, so it cannot fail.
+        let json = serde_json::to_string(value).expect("the value is JSON");
+        self.raw(name, &json)
+    }
+
+    /// Add a member, if there is a value.
+    pub(crate) fn option(self, name: &str, value: Option<&impl Serialize>) -> Self {
+        match value {
+            Some(value) => self.value(name, value),
+            None => self,
+        }
+    }
+
+    /// End a result: adds `_meta` with the server's name.
+    pub(crate) fn finish_result(self) -> String {
+        let mut meta = Map::new();
+        meta.insert(SERVER_INFO.to_owned(), server_info());
+        self.value("_meta", &meta).finish()
+    }
+
+    /// The text.
+    pub(crate) fn finish(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}
