@@ -3,6 +3,7 @@
 //! The one home of the real clocks in this crate.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -21,26 +22,34 @@ pub trait Clock: Send + Sync + 'static {
 /// A day: longer waits are cut, because timers overflow on absurd ones.
 const NAP_MS_MAX: u64 = 24 * 60 * 60 * 1000;
 
-/// The system's clock, read once and carried on by the monotonic one: setting the wall clock
-/// neither stretches a grace period nor lets a time stamp go back.
-#[derive(Debug, Clone, Copy)]
+/// The system's clock, which never goes back: while the wall clock is behind what was shown, the
+/// monotonic one carries on. So setting it back neither stretches a grace period nor shows in a
+/// time stamp, and the hours a machine slept through are counted.
+#[derive(Debug)]
 pub struct SystemClock {
-    epoch_ms: u64,
     origin: Instant,
+    /// The time at `origin`, as late as the wall clock ever made it.
+    origin_ms: AtomicU64,
 }
 
 impl SystemClock {
     /// Reads the wall clock.
     #[allow(clippy::disallowed_methods, reason = "the home of the real clocks")]
     pub fn new() -> Self {
-        let since_epoch = SystemTime::now()
-            .duration_since(UNIX_EPOCH)
-            .unwrap_or_default();
         Self {
-            epoch_ms: millis(since_epoch),
             origin: Instant::now(),
+            origin_ms: AtomicU64::new(wall_ms()),
         }
     }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the home of the real clocks")]
+fn wall_ms() -> u64 {
+    millis(
+        SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default(),
+    )
 }
 
 impl Default for SystemClock {
@@ -56,7 +65,11 @@ fn millis(duration: Duration) -> u64 {
 #[async_trait]
 impl Clock for SystemClock {
     fn now_ms(&self) -> u64 {
-        self.epoch_ms.saturating_add(millis(self.origin.elapsed()))
+        let passed_ms = millis(self.origin.elapsed());
+        let seen_ms = wall_ms().saturating_sub(passed_ms);
+        // Relaxed: the number stands for itself.
+        let before_ms = self.origin_ms.fetch_max(seen_ms, Ordering::Relaxed);
+        before_ms.max(seen_ms).saturating_add(passed_ms)
     }
 
     #[allow(clippy::disallowed_methods, reason = "the home of the real waits")]
@@ -104,5 +117,38 @@ impl Clock for ManualClock {
             .subscribe()
             .wait_for(|now_ms| *now_ms >= at_ms)
             .await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn the_system_clock_goes_on_from_whichever_clock_is_later() {
+        let clock = SystemClock::new();
+        let start_ms = clock.now_ms();
+        assert!(start_ms.abs_diff(wall_ms()) < 1_000);
+        clock.sleep_until(start_ms + 20).await;
+        assert!(clock.now_ms() >= start_ms + 20);
+        // As if the wall clock had been set back by an hour since.
+        clock.origin_ms.fetch_add(3_600_000, Ordering::Relaxed);
+        assert!(clock.now_ms() >= start_ms + 3_600_000);
+        // As if it had been set forward by one.
+        clock
+            .origin_ms
+            .store(start_ms - 3_600_000, Ordering::Relaxed);
+        assert!(clock.now_ms() >= start_ms + 20);
+    }
+
+    #[tokio::test]
+    async fn the_manual_clock_wakes_who_is_due() {
+        let clock = ManualClock::new(5);
+        clock.sleep_until(5).await;
+        let mut sleeper = Box::pin(clock.sleep_until(10));
+        clock.advance_ms(4);
+        assert!(futures::poll!(&mut sleeper).is_pending());
+        clock.advance_ms(1);
+        sleeper.await;
     }
 }

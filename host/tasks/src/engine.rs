@@ -7,6 +7,7 @@
 //!
 //! - `commands`: what callers ask for.
 //! - `drive`: one run, from its start to the end of its task or until it is let go.
+//! - `insist`: patience with a store that fails.
 //! - `live`: which tasks have a run in memory.
 //! - `recovery`: unfinished tasks go on after a start.
 //! - `sweep`: tasks whose time is over.
@@ -15,6 +16,7 @@
 
 mod commands;
 mod drive;
+mod insist;
 mod live;
 mod recovery;
 mod sweep;

@@ -18,11 +18,6 @@ use crate::model::{Checkpoint, Payload, Question};
 use crate::run::{Reason, Run, Step};
 use crate::state::{Outcome, Task};
 
-/// How often a store that fails is tried, and the first wait between, in milliseconds (it doubles:
-/// 50 to 800, 1.55 s in all). Longer, and a cancelled guest would go on for too long.
-const STORE_TRIES: u32 = 6;
-const STORE_WAIT_MS: u64 = 50;
-
 /// Where a driver has its run from.
 pub(super) enum Seed {
     /// From a caller: it goes on already.
@@ -92,34 +87,6 @@ impl Inner {
 
     pub(super) fn spawn_driver(self: &Arc<Self>, claim: Claim, seed: Seed) {
         self.spawned.spawn(drive(Arc::clone(self), claim, seed));
-    }
-
-    /// `transition`, but a store that fails is tried again for a while.
-    async fn insist(
-        self: &Arc<Self>,
-        id: &TaskId,
-        command: impl Fn(&Task) -> Command + Send + Sync,
-    ) -> Result<Task, EngineError> {
-        self.retry(|| self.transition(id, &command)).await
-    }
-
-    async fn retry<T, F>(&self, attempt: impl Fn() -> F) -> Result<T, EngineError>
-    where
-        F: Future<Output = Result<T, EngineError>>,
-    {
-        let mut wait_ms = STORE_WAIT_MS;
-        for _ in 1..STORE_TRIES {
-            match attempt().await {
-                Err(EngineError::Store(_) | EngineError::Contended) => {}
-                done => return done,
-            }
-            tokio::select! {
-                () = self.ports.clock.sleep_until(self.now_ms().saturating_add(wait_ms)) => {}
-                () = self.drained.cancelled() => {}
-            }
-            wait_ms *= 2;
-        }
-        attempt().await
     }
 }
 
