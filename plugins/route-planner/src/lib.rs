@@ -38,7 +38,7 @@ struct Route {
 const STEPS_PER_ROUND: u32 = 200_000;
 
 /// Rounds for each unit of effort.
-const ROUNDS_PER_EFFORT: u32 = 50;
+const ROUNDS_PER_EFFORT: u32 = 80;
 
 fn plan_route(args: PlanRoute) -> Result<Json<Route>> {
     if args.places.len() < 2 {
