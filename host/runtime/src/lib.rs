@@ -18,6 +18,7 @@ mod engine;
 mod failure;
 mod files;
 mod guest;
+pub mod json;
 mod limits;
 mod load;
 mod plugin;

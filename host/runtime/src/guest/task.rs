@@ -6,10 +6,11 @@ use crate::contract::generated::longshore::plugin::{log, notify, task, types};
 use crate::contract::{
     CallResult, ClientFeatures, ContentBlock, InputAnswer, InputRequest, ResourceBody,
 };
+use crate::json;
 use crate::limits::Limit;
 use crate::record::Import;
 use crate::run::{LogMessage, Progress, Question, Reply, Step, features_needed};
-use serde::de::{DeserializeOwned, IgnoredAny};
+use serde::de::DeserializeOwned;
 use std::time::Instant;
 use task::{CallContext, CompleteError, ExternalIdError, InputError};
 use wasmtime::Result;
@@ -255,10 +256,10 @@ impl Guest {
             ));
         }
         if let Some(structured) = &result.structured_content {
-            check_json(structured, "structured-content")?;
+            json::check(structured, "structured-content")?;
         }
         for meta in result_metas(result) {
-            check_json(meta, "meta")?;
+            json::check(meta, "meta")?;
             if !meta.trim_start().starts_with('{') {
                 return Err("meta is not a JSON object".to_owned());
             }
@@ -279,13 +280,6 @@ fn check_name(name: &str) -> std::result::Result<(), String> {
     Err(format!(
         "the name of a question is 1 to 64 of A-Z a-z 0-9 _ . -, not {name:?}"
     ))
-}
-
-/// JSON that parses, not deeper than 128 levels (serde_json's own bound).
-fn check_json(text: &str, place: &str) -> std::result::Result<(), String> {
-    serde_json::from_str::<IgnoredAny>(text)
-        .map(drop)
-        .map_err(|error| format!("{place} is no JSON: {error}"))
 }
 
 /// Text and decoded bytes of all parts of a result.
@@ -357,7 +351,7 @@ fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T> {
 impl log::Host for Guest {
     fn log(&mut self, level: types::LogLevel, logger: Option<String>, data: String) -> Result<()> {
         let repeated = self.repeats_itself();
-        if check_json(&data, "data").is_err()
+        if json::check(&data, "data").is_err()
             || !self.output.line("log", &data, repeated)
             || repeated
         {
