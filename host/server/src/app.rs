@@ -1,16 +1,34 @@
-//! What a request needs, wired together once at the start.
+//! The wiring: from a configuration to the parts that serve requests, and back to nothing.
 
 use crate::catalogue::Catalogue;
 use crate::config::Config;
+use crate::http::{self, Stop};
+use crate::parked::ParkedCalls;
+use crate::runner::{GuestRunner, Wording};
 use crate::seal::Sealer;
+use crate::wire::question::check_question;
+use anyhow::Context as _;
 use arc_swap::ArcSwap;
-use longshore_runtime::Runtime;
-use longshore_tasks::{Clock, Engine};
+use longshore_runtime::{Compiler, Runtime};
+use longshore_store::SledStore;
+use longshore_tasks::{Clock, Engine, Ports, SystemClock};
+use std::ffi::OsString;
+use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::TcpListener;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+
+/// The hidden command by which this program compiles components in a process of its own.
+pub(crate) const COMPILE_COMMAND: &str = "compile-component";
+
+/// How often parked calls whose time is over are ended, in milliseconds. They hold memory, nothing else waits for it.
+const SWEEP_EVERY_MS: u64 = 5_000;
 
 /// The parts that serve requests.
-#[derive(Debug)]
 pub(crate) struct App {
     /// What the operator chose.
     pub(crate) config: Config,
@@ -19,21 +37,187 @@ pub(crate) struct App {
     /// Tasks.
     pub(crate) engine: Engine,
     /// Time, the same as the engine's.
-    pub(crate) clock: ClockHandle,
+    pub(crate) clock: Arc<dyn Clock>,
     /// Seals what clients carry from round to round.
     pub(crate) sealer: Sealer,
+    /// Calls that wait in memory from round to round.
+    pub(crate) parked: ParkedCalls,
     /// What is served; one value at a time.
     pub(crate) catalogue: ArcSwap<Catalogue>,
     /// Whether requests are taken: after the start, until the shutdown.
     pub(crate) ready: AtomicBool,
 }
 
-/// A clock that can be printed.
-#[derive(Clone)]
-pub(crate) struct ClockHandle(pub(crate) Arc<dyn Clock>);
+impl fmt::Debug for App {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("App")
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}
 
-impl std::fmt::Debug for ClockHandle {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClockHandle").finish_non_exhaustive()
+/// Serve until a signal says to stop.
+///
+/// # Errors
+/// If something that is needed cannot be had; the text says what.
+pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+    // First, so that a port that is taken shows at once. Who connects now waits until all is ready.
+    let listener = TcpListener::bind(config.listen)
+        .await
+        .with_context(|| format!("cannot listen at {}", config.listen))?;
+    let address = listener.local_addr()?;
+    let stop = Stop::default();
+    let mut background = JoinSet::new();
+    background.spawn(follow_signals(stop.clone())?);
+    let app = Arc::new(App::start(config).await?);
+    background.spawn(follow_plugins(app.clone()));
+    background.spawn(sweep_parked(app.clone()));
+    app.ready.store(true, Ordering::Release);
+    // Whatever the log's format and level: others wait for this line.
+    eprintln!("listening on http://{address}/mcp");
+    let ended = app.run(listener, &stop).await;
+    background.shutdown().await;
+    tracing::info!("stopped");
+    ended
+}
+
+impl App {
+    async fn start(config: Config) -> anyhow::Result<Self> {
+        let data = config.data_dir.clone();
+        longshore_runtime::private_folder(&data)
+            .with_context(|| folder_needed("data_dir", &data))?;
+        let keys = data.join("keys");
+        longshore_runtime::private_folder(&keys)
+            .with_context(|| folder_needed("data_dir", &keys))?;
+        let sealer = Sealer::open(&keys).with_context(|| folder_needed("data_dir", &keys))?;
+        anyhow::ensure!(
+            config.plugins_dir.is_dir(),
+            "the folder of plugins, {}, is not there; make it, or name another one (plugins_dir, --plugins)",
+            config.plugins_dir.display()
+        );
+        let runtime = Runtime::new(runtime_settings(&config, data.join("components"))?)?;
+        let tasks = data.join("tasks");
+        // It reads the disk, for seconds if the store was not closed.
+        let store = tokio::task::spawn_blocking(move || SledStore::open(&tasks)).await??;
+        runtime.serve_directory().await;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let ports = Ports {
+            store: Arc::new(store),
+            runner: Arc::new(GuestRunner::new(runtime.clone())),
+            clock: clock.clone(),
+            failures: Arc::new(Wording),
+        };
+        let engine = Engine::start(ports, engine_settings(&config)).await?;
+        let app = Self {
+            config,
+            runtime,
+            engine,
+            clock,
+            sealer,
+            parked: ParkedCalls::default(),
+            catalogue: ArcSwap::default(),
+            ready: AtomicBool::new(false),
+        };
+        let first = Catalogue::build(&app.runtime.snapshot(), &app.config, &Catalogue::default());
+        app.catalogue.store(Arc::new(first));
+        Ok(app)
+    }
+
+    /// Serve until the stop; then end in order. Tasks stay as they are stored: a shutdown is no cancellation.
+    async fn run(self: &Arc<Self>, listener: TcpListener, stop: &Stop) -> anyhow::Result<()> {
+        let drain = Duration::from_millis(self.config.http.drain_ms);
+        let end_tasks = async {
+            stop.begin.cancelled().await;
+            self.ready.store(false, Ordering::Release);
+            tokio::select! {
+                () = self.engine.shutdown(drain) => {}
+                // What is stored is whole whenever this is dropped; the store ends with its last owner.
+                () = stop.now.cancelled() => self.engine.shutdown(Duration::ZERO).await,
+            }
+        };
+        let (served, ()) = tokio::join!(http::serve(self, listener, stop), end_tasks);
+        served.context("the listening address was lost")
+    }
+}
+
+fn folder_needed(key: &str, folder: &Path) -> String {
+    format!("the folder {} is needed ({key})", folder.display())
+}
+
+/// How the runtime is set up by a configuration, with the components that are served kept in `components_dir`.
+pub(crate) fn runtime_settings(
+    config: &Config,
+    components_dir: std::path::PathBuf,
+) -> anyhow::Result<longshore_runtime::Settings> {
+    let program = std::env::current_exe().context("this program's own file is not to be found")?;
+    Ok(longshore_runtime::Settings {
+        plugins_dir: config.plugins_dir.clone(),
+        components_dir,
+        compile_cache_dir: config.compile_cache_dir.clone(),
+        compiler: Compiler {
+            program,
+            args: vec![OsString::from(COMPILE_COMMAND)],
+            memory_bytes: config.host.compile_memory_bytes,
+            cpu_s: config.host.compile_cpu_s,
+        },
+        concurrent_runs: config.host.concurrent_runs,
+        queued_calls: config.host.queued_calls,
+        component_bytes_max: config.host.component_bytes,
+        limits: config.limits.clone(),
+        plugin_limits: config.plugin_limits(),
+        check_question,
+    })
+}
+
+fn engine_settings(config: &Config) -> longshore_tasks::Settings {
+    longshore_tasks::Settings {
+        keep_ms: config.tasks.keep_ms,
+        linger_ms: config.tasks.linger_ms,
+        grace_ms: config.tasks.grace_ms,
+        ..longshore_tasks::Settings::default()
+    }
+}
+
+/// The first signal begins the stop, the second ends it at once.
+fn follow_signals(stop: Stop) -> std::io::Result<impl Future<Output = ()>> {
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    Ok(async move {
+        for (token, what) in [(&stop.begin, "stopping"), (&stop.now, "stopping at once")] {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+            tracing::info!("{what}");
+            token.cancel();
+        }
+    })
+}
+
+/// Keep the catalogue at the newest snapshot.
+async fn follow_plugins(app: Arc<App>) {
+    let mut changes = app.runtime.changes();
+    // What changed between the start and now counts too.
+    changes.mark_changed();
+    while changes.changed().await.is_ok() {
+        let builder = app.clone();
+        let build = move || {
+            let former = builder.catalogue.load();
+            Catalogue::build(&builder.runtime.snapshot(), &builder.config, &former)
+        };
+        match tokio::task::spawn_blocking(build).await {
+            Ok(catalogue) => app.catalogue.store(Arc::new(catalogue)),
+            Err(error) => tracing::error!(%error, "the list of tools was not made anew"),
+        }
+    }
+}
+
+async fn sweep_parked(app: Arc<App>) {
+    loop {
+        let now_ms = app.clock.now_ms();
+        app.parked.sweep(now_ms);
+        app.clock
+            .sleep_until(now_ms.saturating_add(SWEEP_EVERY_MS))
+            .await;
     }
 }

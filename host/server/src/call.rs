@@ -8,15 +8,18 @@
 
 use crate::app::App;
 use crate::failure;
-use crate::message::{CallRequest, Meta};
+use crate::meta::Meta;
 use crate::outcome::{Notices, Outcome};
+use crate::params::CallRequest;
 use crate::parked::{ParkedCall, ParkedCalls};
 use crate::runner::{self, Speaker, TaskRun};
 use crate::seal::{Binding, State};
 use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, content, notification, question};
-use longshore_runtime::contract::{CallResult, ClientFeatures, ContentBlock, TaskSupport, TextContent};
+use longshore_runtime::contract::{
+    CallResult, ClientFeatures, ContentBlock, TaskSupport, TextContent,
+};
 use longshore_runtime::{Call, Context, Failure, Plugin, Question, Record, Run, Step};
 use longshore_tasks::{self as tasks, Birth, Checkpoint, Principal, TaskId, TaskView};
 use std::collections::BTreeMap;
@@ -45,7 +48,11 @@ pub(crate) async fn call(app: &Arc<App>, request: CallRequest, notices: &Notices
     }
 }
 
-async fn begin(app: &Arc<App>, request: &CallRequest, notices: &Notices) -> Result<Outcome, WireError> {
+async fn begin(
+    app: &Arc<App>,
+    request: &CallRequest,
+    notices: &Notices,
+) -> Result<Outcome, WireError> {
     let plan = plan(request)?;
     let offered = offered_answers(request)?;
     let origin = origin(app, request).await?;
@@ -63,17 +70,22 @@ fn plan(request: &CallRequest) -> Result<Plan, WireError> {
     let has_tasks = request.meta.features.contains(ClientFeatures::TASKS);
     match (request.tool.task_support, has_tasks) {
         (TaskSupport::Forbidden, _) | (TaskSupport::Optional, false) => Ok(Plan::Plain),
-        (TaskSupport::Required, false) => {
-            Err(WireError::tasks_required(&format!("the tool {}", request.tool.name())))
+        (TaskSupport::Required, false) => Err(WireError::tasks_required(&format!(
+            "the tool {}",
+            request.tool.name()
+        ))),
+        (TaskSupport::Optional | TaskSupport::Required, true) if request.tool.asks_first() => {
+            Ok(Plan::AskFirst)
         }
-        (TaskSupport::Optional | TaskSupport::Required, true) if request.tool.asks_first() => Ok(Plan::AskFirst),
         (TaskSupport::Optional, true) => Ok(Plan::Inline),
         (TaskSupport::Required, true) => Ok(Plan::Task),
     }
 }
 
 fn offered_answers(request: &CallRequest) -> Result<BTreeMap<String, String>, WireError> {
-    let Some(responses) = &request.input_responses else { return Ok(BTreeMap::new()) };
+    let Some(responses) = &request.input_responses else {
+        return Ok(BTreeMap::new());
+    };
     let responses = question::read_responses(responses).map_err(WireError::invalid_params)?;
     Ok(responses.into_iter().collect())
 }
@@ -86,19 +98,31 @@ enum Origin {
 }
 
 async fn origin(app: &App, request: &CallRequest) -> Result<Origin, WireError> {
-    let Some(state) = &request.request_state else { return Ok(Origin::Fresh) };
-    let refuse = |why: &str| WireError::invalid_params(format!("requestState cannot be used: {why}"));
-    let state: String = serde_json::from_str(state.get()).map_err(|_| refuse("it is not a string"))?;
+    let Some(state) = &request.request_state else {
+        return Ok(Origin::Fresh);
+    };
+    let refuse =
+        |why: &str| WireError::invalid_params(format!("requestState cannot be used: {why}"));
+    let state: String =
+        serde_json::from_str(state.get()).map_err(|_| refuse("it is not a string"))?;
     let binding = binding(app, request);
     let now_ms = app.clock.now_ms();
     if ParkedCalls::is_name(&state) {
-        return Ok(Origin::Parked(Box::new(app.parked.take(&state, &binding, now_ms).map_err(refuse)?)));
+        return Ok(Origin::Parked(Box::new(
+            app.parked.take(&state, &binding, now_ms).map_err(refuse)?,
+        )));
     }
-    let state = app.sealer.open_state(&state).ok_or_else(|| refuse("it was not made here, or was changed"))?;
+    let state = app
+        .sealer
+        .open_state(&state)
+        .ok_or_else(|| refuse("it was not made here, or was changed"))?;
     state.binding.admits(&binding, now_ms).map_err(refuse)?;
     let version = longshore_runtime::Version::parse(&state.binding.version);
     let version = version.ok_or_else(|| refuse("it names no version"))?;
-    let plugin = app.runtime.plugin_by_version(&state.binding.plugin, &version).await;
+    let plugin = app
+        .runtime
+        .plugin_by_version(&state.binding.plugin, &version)
+        .await;
     let plugin = plugin.map_err(|error| refuse(&format!("{error}; start again without it")))?;
     Ok(Origin::Sealed(Box::new(state), plugin))
 }
@@ -111,33 +135,65 @@ fn binding(app: &App, request: &CallRequest) -> Binding {
         principal: request.principal.as_str().to_owned(),
         plugin: plugin.name.clone(),
         version: plugin.version.as_str().to_owned(),
-        expires_ms: app.clock.now_ms().saturating_add(app.config.limits.input_time_ms),
+        expires_ms: app
+            .clock
+            .now_ms()
+            .saturating_add(app.config.host.input_time_ms),
     }
 }
 
 fn context(meta: &Meta) -> Context {
-    Context { features: meta.features, log_level: meta.log_level, trace: meta.trace.clone() }
+    Context {
+        features: meta.features,
+        log_level: meta.log_level,
+        trace: meta.trace.clone(),
+    }
 }
 
 fn new_call(request: &CallRequest) -> Result<Call, WireError> {
     let limits = request.tool.plugin().limits.clone();
-    Call::begin(request.tool.name().to_owned(), request.arguments.clone(), context(&request.meta), limits)
-        .map_err(|error| WireError::internal("entropy", format!("the system has no random numbers: {error}")))
+    Call::begin(
+        request.tool.name().to_owned(),
+        request.arguments.clone(),
+        context(&request.meta),
+        limits,
+    )
+    .map_err(|error| {
+        WireError::internal(
+            "entropy",
+            format!("the system has no random numbers: {error}"),
+        )
+    })
 }
 
 /// A task before anything runs.
 async fn create(app: &Arc<App>, request: &CallRequest) -> Result<Outcome, WireError> {
-    let call = task_call(&new_call(request)?, request.tool.plugin(), &request.principal)?;
-    let view = app.engine.create(call, birth(app)).await.map_err(task_methods::wire_error)?;
+    let call = task_call(
+        &new_call(request)?,
+        request.tool.plugin(),
+        &request.principal,
+    )?;
+    let view = app
+        .engine
+        .create(call, birth(app))
+        .await
+        .map_err(task_methods::wire_error)?;
     Ok(handle(app, &view, &request.principal))
 }
 
 fn birth(app: &App) -> Birth {
     let tasks = &app.config.tasks;
-    Birth { poll_interval_ms: tasks.poll_interval_ms, ttl_ms: Some(tasks.ttl_ms) }
+    Birth {
+        poll_interval_ms: tasks.poll_interval_ms,
+        ttl_ms: Some(tasks.ttl_ms),
+    }
 }
 
-fn task_call(call: &Call, plugin: &Plugin, principal: &Principal) -> Result<tasks::Call, WireError> {
+fn task_call(
+    call: &Call,
+    plugin: &Plugin,
+    principal: &Principal,
+) -> Result<tasks::Call, WireError> {
     Ok(tasks::Call {
         principal: principal.clone(),
         plugin: plugin.name.clone(),
@@ -148,7 +204,10 @@ fn task_call(call: &Call, plugin: &Plugin, principal: &Principal) -> Result<task
 }
 
 fn handle(app: &Arc<App>, view: &TaskView, principal: &Principal) -> Outcome {
-    let undelivered = Undelivered { app: app.clone(), handle: Some((view.id, principal.clone())) };
+    let undelivered = Undelivered {
+        app: app.clone(),
+        handle: Some((view.id, principal.clone())),
+    };
     Outcome::handle(task_methods::create_result(view), undelivered)
 }
 
@@ -167,7 +226,9 @@ impl Undelivered {
 
 impl Drop for Undelivered {
     fn drop(&mut self) {
-        let Some((id, principal)) = self.handle.take() else { return };
+        let Some((id, principal)) = self.handle.take() else {
+            return;
+        };
         let app = self.app.clone();
         tokio::spawn(async move {
             tracing::info!(task = %id, "the client went away before it had the handle; the task is cancelled");
@@ -180,13 +241,19 @@ impl Drop for Undelivered {
 
 impl std::fmt::Debug for Undelivered {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Undelivered").field("handle", &self.handle).finish_non_exhaustive()
+        f.debug_struct("Undelivered")
+            .field("handle", &self.handle)
+            .finish_non_exhaustive()
     }
 }
 
 /// A result that tells the client's model what was wrong with its arguments.
 fn tool_error(text: &str) -> String {
-    let block = TextContent { text: text.to_owned(), annotations: None, meta: None };
+    let block = TextContent {
+        text: text.to_owned(),
+        annotations: None,
+        meta: None,
+    };
     let result = CallResult {
         content: vec![ContentBlock::Text(block)],
         structured_content: None,
@@ -213,7 +280,9 @@ struct Following<'a> {
 enum Turn {
     GoOn,
     /// The call becomes a task. `begins`: its guest waits at `begin`.
-    BecomeTask { begins: bool },
+    BecomeTask {
+        begins: bool,
+    },
     AskClient,
     Answer(Result<String, WireError>),
 }
@@ -242,18 +311,36 @@ impl<'a> Following<'a> {
                 (plugin, call, run, None)
             }
             Origin::Parked(parked) => {
-                let ParkedCall { plugin, call, run, checkpoint, .. } = *parked;
+                let ParkedCall {
+                    plugin,
+                    call,
+                    run,
+                    checkpoint,
+                    ..
+                } = *parked;
                 (plugin, call, run, Some(checkpoint))
             }
         };
-        Ok(Self { app, request, plugin, call, run, offered, checkpoint })
+        Ok(Self {
+            app,
+            request,
+            plugin,
+            call,
+            run,
+            offered,
+            checkpoint,
+        })
     }
 
     async fn follow(mut self, plan: Plan, notices: &Notices) -> Result<Outcome, WireError> {
         let window = Duration::from_millis(self.app.config.tasks.inline_window_ms);
         let inline_until = (plan == Plan::Inline).then(|| Instant::now() + window);
         // A call that was parked waits at its questions already.
-        let mut turn = if self.checkpoint.is_some() { self.try_answers(plan) } else { Turn::GoOn };
+        let mut turn = if self.checkpoint.is_some() {
+            self.try_answers(plan)
+        } else {
+            Turn::GoOn
+        };
         loop {
             match turn {
                 Turn::GoOn => {}
@@ -307,17 +394,24 @@ impl<'a> Following<'a> {
     }
 
     fn speaker(&self) -> Speaker {
-        Speaker { plugin: self.plugin.name.clone(), tool: self.call.tool.clone() }
+        Speaker {
+            plugin: self.plugin.name.clone(),
+            tool: self.call.tool.clone(),
+        }
     }
 
     /// Take what was offered and fits. With all answers the guest goes on.
     fn try_answers(&mut self, plan: Plan) -> Turn {
-        let Some(checkpoint) = &mut self.checkpoint else { return Turn::GoOn };
+        let Some(checkpoint) = &mut self.checkpoint else {
+            return Turn::GoOn;
+        };
         for asked in &checkpoint.questions {
             if checkpoint.answers.contains_key(&asked.key) {
                 continue;
             }
-            let Some(answer) = self.offered.remove(&asked.key) else { continue };
+            let Some(answer) = self.offered.remove(&asked.key) else {
+                continue;
+            };
             match question::read_answer(&asked.request, &answer) {
                 Ok(_) => {
                     checkpoint.answers.insert(asked.key.clone(), answer);
@@ -334,22 +428,36 @@ impl<'a> Following<'a> {
             };
         }
         let answers: Vec<_> = checkpoint.answers.clone().into_iter().collect();
-        self.run.answer(runner::typed_answers(&checkpoint.questions, &answers));
+        self.run
+            .answer(runner::typed_answers(&checkpoint.questions, &answers));
         Turn::GoOn
     }
 
     /// The run goes on in place, as a task.
     async fn become_task(self, begins: bool) -> Result<Outcome, WireError> {
         let speaker = self.speaker();
-        let Self { app, request, plugin, call, run, checkpoint, .. } = self;
+        let Self {
+            app,
+            request,
+            plugin,
+            call,
+            run,
+            checkpoint,
+            ..
+        } = self;
         let stored = task_call(&call, &plugin, &request.principal)?;
-        let waiting = checkpoint.as_ref().is_some_and(|asked| asked.outstanding().next().is_some());
+        let waiting = checkpoint
+            .as_ref()
+            .is_some_and(|asked| asked.outstanding().next().is_some());
         let asked = match &checkpoint {
             Some(checkpoint) if waiting => checkpoint.questions.clone(),
             _ => Vec::new(),
         };
         let run = TaskRun::adopted(run, speaker, asked, begins);
-        let adopted = app.engine.adopt(stored, birth(app), Box::new(run), checkpoint).await;
+        let adopted = app
+            .engine
+            .adopt(stored, birth(app), Box::new(run), checkpoint)
+            .await;
         let view = adopted.map_err(task_methods::wire_error)?;
         Ok(handle(app, &view, &request.principal))
     }
@@ -364,18 +472,30 @@ impl<'a> Following<'a> {
         let requests = question::input_requests(checkpoint.outstanding());
         let mut binding = binding(app, self.request);
         binding.plugin.clone_from(&self.plugin.name);
-        self.plugin.version.as_str().clone_into(&mut binding.version);
+        self.plugin
+            .version
+            .as_str()
+            .clone_into(&mut binding.version);
         let sealed = checkpoint.record.as_ref().and_then(|record| {
             app.sealer.seal(&State {
                 binding: binding.clone(),
-                call: Call { arguments: String::new(), ..self.call.clone() },
+                call: Call {
+                    arguments: String::new(),
+                    ..self.call.clone()
+                },
                 record: Record::from_bytes(record.clone()),
                 answers: checkpoint.answers.clone(),
             })
         });
         let state = sealed.or_else(|| {
             let (plugin, call, run) = (self.plugin, self.call, self.run);
-            let parked = ParkedCall { binding, plugin, call, run, checkpoint };
+            let parked = ParkedCall {
+                binding,
+                plugin,
+                call,
+                run,
+                checkpoint,
+            };
             app.parked.park(parked, app.clock.now_ms())
         });
         let result = Object::result("input_required")
@@ -386,5 +506,8 @@ impl<'a> Following<'a> {
 }
 
 fn checkpoint(questions: &[Question], record: Option<Record>) -> Checkpoint {
-    Checkpoint::new(runner::wire_questions(questions), record.map(Record::into_bytes))
+    Checkpoint::new(
+        runner::wire_questions(questions),
+        record.map(Record::into_bytes),
+    )
 }

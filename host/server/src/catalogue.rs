@@ -89,7 +89,10 @@ impl Catalogue {
     pub(crate) fn page(&self, after: Option<&str>, max: usize) -> (Vec<&Arc<CatalogueTool>>, bool) {
         use std::ops::Bound;
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rest = self.tools.range::<str, _>((from, Bound::Unbounded)).map(|(_, tool)| tool);
+        let mut rest = self
+            .tools
+            .range::<str, _>((from, Bound::Unbounded))
+            .map(|(_, tool)| tool);
         let page = rest.by_ref().take(max).collect();
         (page, rest.next().is_some())
     }
@@ -115,10 +118,17 @@ impl PluginTools {
                 Err(reason) => {
                     let name = &tool.name;
                     tracing::warn!(tool = name, plugin = %plugin.name, reason, "a tool is left out");
-                    left_out.push(LeftOut { tool: name.clone(), reason });
+                    left_out.push(LeftOut {
+                        tool: name.clone(),
+                        reason,
+                    });
                 }
             }
         }
-        Self { plugin: plugin.clone(), tools, left_out }
+        Self {
+            plugin: plugin.clone(),
+            tools,
+            left_out,
+        }
     }
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-pub(crate) use written::{CacheScope, LogFormat};
+pub(crate) use written::{Http, LogFormat};
 
 /// What the program runs by.
 #[derive(Clone, Debug, PartialEq)]
@@ -29,7 +29,7 @@ pub(crate) struct Config {
     /// The log.
     pub(crate) log: written::Log,
     /// The transport.
-    pub(crate) http: written::Http,
+    pub(crate) http: Http,
     /// What gateways route by.
     pub(crate) routing: written::Routing,
     /// Lists.
@@ -102,7 +102,8 @@ pub(crate) enum ConfigError {
 }
 
 fn in_file(path: Option<&Path>) -> String {
-    path.map(|path| format!(" {}", path.display())).unwrap_or_default()
+    path.map(|path| format!(" {}", path.display()))
+        .unwrap_or_default()
 }
 
 impl Config {
@@ -112,21 +113,27 @@ impl Config {
     /// If the file cannot be read, or what it says is not right.
     pub(crate) fn load(path: Option<&Path>, flags: Flags) -> Result<Self, ConfigError> {
         let text = match path {
-            Some(path) => std::fs::read_to_string(path)
-                .map_err(|error| ConfigError::Read { path: path.to_owned(), error })?,
+            Some(path) => std::fs::read_to_string(path).map_err(|error| ConfigError::Read {
+                path: path.to_owned(),
+                error,
+            })?,
             None => String::new(),
         };
         Self::parse(&text, flags).map_err(|error| match error {
-            ConfigError::Syntax { error, .. } => {
-                ConfigError::Syntax { path: path.map(Path::to_owned), error }
-            }
+            ConfigError::Syntax { error, .. } => ConfigError::Syntax {
+                path: path.map(Path::to_owned),
+                error,
+            },
             other => other,
         })
     }
 
     fn parse(text: &str, flags: Flags) -> Result<Self, ConfigError> {
-        let written: written::Written = toml::from_str(text)
-            .map_err(|error| ConfigError::Syntax { path: None, error: Box::new(error) })?;
+        let written: written::Written =
+            toml::from_str(text).map_err(|error| ConfigError::Syntax {
+                path: None,
+                error: Box::new(error),
+            })?;
         let config = written.resolve(flags)?;
         check::check(&config)?;
         Ok(config)
@@ -134,7 +141,8 @@ impl Config {
 
     /// The limits of plugins that have their own, by name.
     pub(crate) fn plugin_limits(&self) -> HashMap<String, Limits> {
-        let limits = |(name, plugin): (&String, &PluginConfig)| (name.clone(), plugin.limits.clone());
+        let limits =
+            |(name, plugin): (&String, &PluginConfig)| (name.clone(), plugin.limits.clone());
         self.plugins.iter().map(limits).collect()
     }
 
@@ -181,7 +189,12 @@ mod tests {
         let uncommented = uncommented(SAMPLE);
         let limits = toml::Value::try_from(Limits::default()).unwrap();
         for key in limits.as_table().unwrap().keys() {
-            assert!(uncommented.lines().any(|line| line.starts_with(&format!("{key} = "))), "{key}");
+            assert!(
+                uncommented
+                    .lines()
+                    .any(|line| line.starts_with(&format!("{key} = "))),
+                "{key}"
+            );
         }
     }
 
@@ -206,13 +219,25 @@ mod tests {
             ("[lists]\npage_size = 0", "lists.page_size"),
             ("[tasks]\npoll_interval_ms = 0", "tasks.poll_interval_ms"),
             ("[limits]\nmemory_bytes = 0", "limits.memory_bytes"),
-            ("[limits]\nmemory_bytes = 99999999999", "limits.memory_bytes"),
+            (
+                "[limits]\nmemory_bytes = 99999999999",
+                "limits.memory_bytes",
+            ),
             ("[limits]\nfuel = -1", "fuel"),
-            ("[plugins.a.limits]\nwall_time_ms = 0", "plugins.a.limits.wall_time_ms"),
-            ("[http]\nallowed_origins = [\"example.com\"]", "http.allowed_origins"),
+            (
+                "[plugins.a.limits]\nwall_time_ms = 0",
+                "plugins.a.limits.wall_time_ms",
+            ),
+            (
+                "[http]\nallowed_origins = [\"example.com\"]",
+                "http.allowed_origins",
+            ),
             ("[http]\nallowed_hosts = [\"a/b\"]", "http.allowed_hosts"),
             ("[log]\nlevel = \"loud\"", "log.level"),
-            ("[plugins.a.tools.t]\ntask_support = \"always\"", "task_support"),
+            (
+                "[plugins.a.tools.t]\ntask_support = \"always\"",
+                "task_support",
+            ),
         ] {
             assert!(error(text).contains(key), "{text}: {}", error(text));
         }
@@ -220,7 +245,10 @@ mod tests {
 
     #[test]
     fn flags_win_and_the_cache_follows_the_data() {
-        let flags = Flags { data_dir: Some("/d".into()), ..Flags::default() };
+        let flags = Flags {
+            data_dir: Some("/d".into()),
+            ..Flags::default()
+        };
         let config = Config::parse("data_dir = \"e\"\nplugins_dir = \"p\"", flags.clone()).unwrap();
         assert_eq!(config.data_dir, Path::new("/d"));
         assert_eq!(config.compile_cache_dir, Path::new("/d/cache"));

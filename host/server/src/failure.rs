@@ -35,7 +35,10 @@ pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
             )
         }
         Failure::NoResult { refused } => {
-            let why = refused.as_ref().map(|why| format!(": {why}")).unwrap_or_default();
+            let why = refused
+                .as_ref()
+                .map(|why| format!(": {why}"))
+                .unwrap_or_default();
             internal(
                 format!("the tool {tool} of the plugin {plugin} returned without a result{why}"),
                 &data(failure.reason(), speaker),
@@ -56,14 +59,18 @@ pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
 pub(crate) fn of_task(reason: Reason, speaker: &Speaker) -> WireError {
     let Speaker { plugin, tool } = speaker;
     let message = match reason {
-        Reason::Expired => "the task ended at its time to live; call again, or ask for less at once".to_owned(),
+        Reason::Expired => {
+            "the task ended at its time to live; call again, or ask for less at once".to_owned()
+        }
         Reason::Interrupted => format!(
             "the server restarted while the tool {tool} of the plugin {plugin} waited in memory, and it cannot be run again; check what it did, then call again"
         ),
         Reason::Diverged => format!(
             "the tool {tool} of the plugin {plugin} asked something else when it was run again; call it again, and if it stays, tell its author"
         ),
-        _ => format!("the run of the tool {tool} of the plugin {plugin} broke down in the server; see its log"),
+        _ => format!(
+            "the run of the tool {tool} of the plugin {plugin} broke down in the server; see its log"
+        ),
     };
     internal(message, &data(reason.as_str(), speaker))
 }
@@ -93,9 +100,15 @@ fn limit(exceeded: Exceeded, speaker: &Speaker) -> WireError {
 /// An error that the guest returned. Which codes are its own to use is in `wit/types.wit`.
 fn raised(error: &RpcError, refused: ClientFeatures, speaker: &Speaker) -> WireError {
     let code = error.code;
-    let own = error.data.as_deref().map(|data| serde_json::from_str(data).unwrap_or_else(|_| Value::from(data)));
+    let own = error
+        .data
+        .as_deref()
+        .map(|data| serde_json::from_str(data).unwrap_or_else(|_| Value::from(data)));
     if code == MISSING_CAPABILITY && refused != ClientFeatures::empty() {
-        return WireError::missing_capability(error.message.clone(), &required_capabilities(refused));
+        return WireError::missing_capability(
+            error.message.clone(),
+            &required_capabilities(refused),
+        );
     }
     let reserved = (-32768..=-32000).contains(&code);
     let allowed = !reserved || code == INVALID_PARAMS || code == INTERNAL_ERROR;
@@ -124,7 +137,10 @@ fn required_capabilities(features: ClientFeatures) -> Value {
         (ClientFeatures::SAMPLING_TOOLS, &["sampling", "tools"]),
         (ClientFeatures::SAMPLING_CONTEXT, &["sampling", "context"]),
         (ClientFeatures::ROOTS, &["roots"]),
-        (ClientFeatures::TASKS, &["extensions", "io.modelcontextprotocol/tasks"]),
+        (
+            ClientFeatures::TASKS,
+            &["extensions", "io.modelcontextprotocol/tasks"],
+        ),
     ];
     for (feature, path) in paths {
         if features.contains(feature) {
@@ -146,7 +162,10 @@ mod tests {
     use longshore_runtime::Limit;
 
     fn speaker() -> Speaker {
-        Speaker { plugin: "p".to_owned(), tool: "t".to_owned() }
+        Speaker {
+            plugin: "p".to_owned(),
+            tool: "t".to_owned(),
+        }
     }
 
     fn payload(failure: &Failure) -> Value {
@@ -154,17 +173,30 @@ mod tests {
     }
 
     fn raised_code(code: i32, refused: ClientFeatures) -> Value {
-        let error = RpcError { code, message: "m".to_owned(), data: Some("[1]".to_owned()) };
+        let error = RpcError {
+            code,
+            message: "m".to_owned(),
+            data: Some("[1]".to_owned()),
+        };
         payload(&Failure::Raised { error, refused })
     }
 
     #[test]
     fn a_limit_names_itself_its_value_and_its_key() {
-        let wire = payload(&Failure::Limit(Exceeded { limit: Limit::Fuel, value: 7 }));
+        let wire = payload(&Failure::Limit(Exceeded {
+            limit: Limit::Fuel,
+            value: 7,
+        }));
         assert_eq!(wire["code"], -32603);
-        let expected = json!({"reason": "limit", "plugin": "p", "tool": "t", "limit": "fuel", "value": 7});
+        let expected =
+            json!({"reason": "limit", "plugin": "p", "tool": "t", "limit": "fuel", "value": 7});
         assert_eq!(wire["data"], expected);
-        assert!(wire["message"].as_str().unwrap().contains("plugins.p.limits.fuel"));
+        assert!(
+            wire["message"]
+                .as_str()
+                .unwrap()
+                .contains("plugins.p.limits.fuel")
+        );
     }
 
     #[test]
@@ -172,7 +204,9 @@ mod tests {
         for code in [-32602, -32603, 7, -31999, -40000] {
             assert_eq!(raised_code(code, ClientFeatures::empty())["code"], code);
         }
-        for code in [-32020, -32021, -32022, -32700, -32600, -32601, -32002, -32042] {
+        for code in [
+            -32020, -32021, -32022, -32700, -32600, -32601, -32002, -32042,
+        ] {
             let wire = raised_code(code, ClientFeatures::empty());
             assert_eq!(wire["code"], -32603);
             assert_eq!(wire["data"]["code"], code);
@@ -184,6 +218,9 @@ mod tests {
     fn a_refused_question_names_what_is_missing() {
         let wire = raised_code(-32021, ClientFeatures::SAMPLING);
         assert_eq!(wire["code"], -32021);
-        assert_eq!(wire["data"], json!({"requiredCapabilities": {"sampling": {}}}));
+        assert_eq!(
+            wire["data"],
+            json!({"requiredCapabilities": {"sampling": {}}})
+        );
     }
 }

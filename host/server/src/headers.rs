@@ -16,9 +16,13 @@ pub(crate) fn single<'a>(
     name: &HeaderName,
 ) -> Result<Option<&'a str>, String> {
     let mut values = headers.get_all(name).iter();
-    let Some(first) = values.next() else { return Ok(None) };
+    let Some(first) = values.next() else {
+        return Ok(None);
+    };
     if values.any(|value| value != first) {
-        return Err(format!("the header {name} is there twice, with different values"));
+        return Err(format!(
+            "the header {name} is there twice, with different values"
+        ));
     }
     // `to_str` admits visible ASCII, space and tab, as the specification does.
     let text = first.to_str().map_err(|_| {
@@ -32,11 +36,15 @@ pub(crate) fn single<'a>(
 /// # Errors
 /// If it is wrapped, and what is inside is no base64 (with its padding) of UTF-8.
 pub(crate) fn decode(value: &str) -> Result<String, String> {
-    let wrapped = value.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
-    let Some(encoded) = wrapped else { return Ok(value.to_owned()) };
-    let bytes = STANDARD
-        .decode(encoded)
-        .map_err(|error| format!("what stands between {PREFIX} and {SUFFIX} is no base64: {error}"))?;
+    let wrapped = value
+        .strip_prefix(PREFIX)
+        .and_then(|rest| rest.strip_suffix(SUFFIX));
+    let Some(encoded) = wrapped else {
+        return Ok(value.to_owned());
+    };
+    let bytes = STANDARD.decode(encoded).map_err(|error| {
+        format!("what stands between {PREFIX} and {SUFFIX} is no base64: {error}")
+    })?;
     String::from_utf8(bytes)
         .map_err(|_| format!("what stands between {PREFIX} and {SUFFIX} is not UTF-8"))
 }
@@ -60,7 +68,11 @@ mod tests {
         ] {
             assert_eq!(decode(value).as_deref(), Ok(text), "{value}");
         }
-        for value in ["=?base64?SGVsbG8?=", "=?base64?SGVs!!!bG8=?=", "=?base64?/w==?="] {
+        for value in [
+            "=?base64?SGVsbG8?=",
+            "=?base64?SGVs!!!bG8=?=",
+            "=?base64?/w==?=",
+        ] {
             assert!(decode(value).is_err(), "{value}");
         }
     }

@@ -120,8 +120,15 @@ mod tests {
     #[test]
     fn two_members_of_one_name_are_refused_however_they_are_written() {
         assert!(Members::parse(r#"{"a":1,"b":2}"#).is_ok());
-        for twice in [r#"{"a":1,"a":1}"#, r#"{"a":1,"\u0061":2}"#, r#"{"":1,"":2}"#] {
-            assert!(Members::parse(twice).unwrap_err().contains("twice"), "{twice}");
+        for twice in [
+            r#"{"a":1,"a":1}"#,
+            r#"{"a":1,"\u0061":2}"#,
+            r#"{"":1,"":2}"#,
+        ] {
+            assert!(
+                Members::parse(twice).unwrap_err().contains("twice"),
+                "{twice}"
+            );
         }
     }
 

@@ -80,10 +80,18 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
     }
     match shape(&mut members) {
         Ok((method, params, meta)) => Ok(match id {
-            Some(id) => Message::Request(Request { id, method, params, meta }),
+            Some(id) => Message::Request(Request {
+                id,
+                method,
+                params,
+                meta,
+            }),
             None => Message::Notification,
         }),
-        Err(message) => Err(Fault { id, error: WireError::invalid_request(message) }),
+        Err(message) => Err(Fault {
+            id,
+            error: WireError::invalid_request(message),
+        }),
     }
 }
 
@@ -95,9 +103,7 @@ fn shape(members: &mut Members) -> Result<(String, Members, Members), String> {
         return Err("method must be a string; responses are not taken here".to_owned());
     };
     let params = match members.take("params") {
-        Some(params) => {
-            Members::parse(params.get()).map_err(|error| format!("params: {error}"))?
-        }
+        Some(params) => Members::parse(params.get()).map_err(|error| format!("params: {error}"))?,
         None => Members::default(),
     };
     let meta = match params.get("_meta") {
@@ -127,7 +133,16 @@ mod tests {
 
     #[test]
     fn ids_keep_type_and_digits() {
-        for id in ["1", "\"1\"", "\"init-1\"", "\"\"", "-7", "0", "9007199254740993", "\"\\u00e9\""] {
+        for id in [
+            "1",
+            "\"1\"",
+            "\"init-1\"",
+            "\"\"",
+            "-7",
+            "0",
+            "9007199254740993",
+            "\"\\u00e9\"",
+        ] {
             let body = format!(r#"{{"jsonrpc":"2.0","id": {id} ,"method":"m"}}"#);
             assert_eq!(request(&body).id.get(), id);
         }
@@ -136,7 +151,17 @@ mod tests {
     #[test]
     fn ids_that_are_none_are_left_out() {
         let long = format!("\"{}\"", "x".repeat(ID_BYTES_MAX));
-        for id in ["null", "1.5", "1.0", "1e3", "true", "{}", "[1]", "\"\\ud800\"", &long] {
+        for id in [
+            "null",
+            "1.5",
+            "1.0",
+            "1e3",
+            "true",
+            "{}",
+            "[1]",
+            "\"\\ud800\"",
+            &long,
+        ] {
             let body = format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"m"}}"#);
             assert_eq!(fault(&body), (-32600, None), "{id}");
         }
@@ -144,10 +169,26 @@ mod tests {
 
     #[test]
     fn what_is_no_json_and_what_is_no_message_differ() {
-        for body in ["", " ", r#"{"jsonrpc":"2.0","id":"#, "{]", "[1,", "nul", "{} {}"] {
+        for body in [
+            "",
+            " ",
+            r#"{"jsonrpc":"2.0","id":"#,
+            "{]",
+            "[1,",
+            "nul",
+            "{} {}",
+        ] {
             assert_eq!(fault(body), (-32700, None), "{body}");
         }
-        for body in ["[]", "[1]", "null", "\"x\"", "7", "{}", r#"[{"jsonrpc":"2.0"}]"#] {
+        for body in [
+            "[]",
+            "[1]",
+            "null",
+            "\"x\"",
+            "7",
+            "{}",
+            r#"[{"jsonrpc":"2.0"}]"#,
+        ] {
             assert_eq!(fault(body), (-32600, None), "{body}");
         }
         assert_eq!(read(b"\xff\xfe").unwrap_err().error.code, -32700);
@@ -181,7 +222,12 @@ mod tests {
     #[test]
     fn depth_is_bounded_wherever_it_is() {
         let nest = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        let body = |levels| format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","x":{}}}"#, nest(levels));
+        let body = |levels| {
+            format!(
+                r#"{{"jsonrpc":"2.0","id":1,"method":"m","x":{}}}"#,
+                nest(levels)
+            )
+        };
         assert!(read(body(LEVELS_MAX - 1).as_bytes()).is_ok());
         assert_eq!(fault(&body(LEVELS_MAX)), (-32700, None));
         assert_eq!(fault(&nest(200_000)), (-32700, None));

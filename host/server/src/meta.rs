@@ -26,8 +26,6 @@ const TOKEN_BYTES_MAX: usize = 1_024;
 /// What a request says in `_meta`.
 #[derive(Clone, Debug)]
 pub(crate) struct Meta {
-    /// The protocol version.
-    pub(crate) version: String,
     /// What the client declared.
     pub(crate) features: ClientFeatures,
     /// Names the request in progress notifications, if they are wanted: a JSON string or integer, to be echoed as it is.
@@ -47,15 +45,14 @@ impl Meta {
         let missing = |key: &str, kind: &str| {
             WireError::incomplete_meta(format!("params._meta has no {key}; it must be {kind}"))
         };
-        let version = members
-            .string(VERSION_KEY)
-            .ok_or_else(|| missing(VERSION_KEY, "the protocol version"))?;
+        if members.string(VERSION_KEY).is_none() {
+            return Err(missing(VERSION_KEY, "the protocol version"));
+        }
         let capabilities = members
             .value(CAPABILITIES_KEY)
             .filter(Value::is_object)
             .ok_or_else(|| missing(CAPABILITIES_KEY, "an object"))?;
         Ok(Self {
-            version,
             features: features(&capabilities),
             progress_token: progress_token(members)?,
             log_level: log_level(members)?,
@@ -85,9 +82,14 @@ fn features(capabilities: &Value) -> ClientFeatures {
     set(ClientFeatures::ELICITATION_URL, url);
     set(ClientFeatures::SAMPLING, declared("/sampling"));
     set(ClientFeatures::SAMPLING_TOOLS, declared("/sampling/tools"));
-    set(ClientFeatures::SAMPLING_CONTEXT, declared("/sampling/context"));
+    set(
+        ClientFeatures::SAMPLING_CONTEXT,
+        declared("/sampling/context"),
+    );
     set(ClientFeatures::ROOTS, declared("/roots"));
-    let tasks = capabilities["extensions"].get(TASKS).is_some_and(Value::is_object);
+    let tasks = capabilities["extensions"]
+        .get(TASKS)
+        .is_some_and(Value::is_object);
     set(ClientFeatures::TASKS, tasks);
     features
 }
@@ -153,7 +155,10 @@ mod tests {
 
     #[test]
     fn capabilities_are_read_by_mode_and_part() {
-        assert_eq!(declared(&json!({"elicitation": {}})), ClientFeatures::ELICITATION_FORM);
+        assert_eq!(
+            declared(&json!({"elicitation": {}})),
+            ClientFeatures::ELICITATION_FORM
+        );
         assert_eq!(
             declared(&json!({"elicitation": {"url": {}}})),
             ClientFeatures::ELICITATION_URL
@@ -166,7 +171,10 @@ mod tests {
             declared(&json!({"sampling": {"tools": {}}})),
             ClientFeatures::SAMPLING | ClientFeatures::SAMPLING_TOOLS
         );
-        assert_eq!(declared(&json!({"extensions": {TASKS: {}}})), ClientFeatures::TASKS);
+        assert_eq!(
+            declared(&json!({"extensions": {TASKS: {}}})),
+            ClientFeatures::TASKS
+        );
         for nothing in [
             json!({}),
             json!({"elicitation": true, "sampling": null, "roots": []}),
@@ -183,12 +191,25 @@ mod tests {
             (json!({}), VERSION_KEY),
             (json!({VERSION_KEY: 7, CAPABILITIES_KEY: {}}), VERSION_KEY),
             (json!({VERSION_KEY: "2026-07-28"}), CAPABILITIES_KEY),
-            (json!({VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: []}), CAPABILITIES_KEY),
-            (json!({VERSION_KEY: "x", CAPABILITIES_KEY: {}, PROGRESS_KEY: 1.5}), PROGRESS_KEY),
-            (json!({VERSION_KEY: "x", CAPABILITIES_KEY: {}, LOG_LEVEL_KEY: "loud"}), LOG_LEVEL_KEY),
+            (
+                json!({VERSION_KEY: "2026-07-28", CAPABILITIES_KEY: []}),
+                CAPABILITIES_KEY,
+            ),
+            (
+                json!({VERSION_KEY: "x", CAPABILITIES_KEY: {}, PROGRESS_KEY: 1.5}),
+                PROGRESS_KEY,
+            ),
+            (
+                json!({VERSION_KEY: "x", CAPABILITIES_KEY: {}, LOG_LEVEL_KEY: "loud"}),
+                LOG_LEVEL_KEY,
+            ),
         ] {
             let error = read(&meta).unwrap_err();
-            assert_eq!((error.code, error.http_status.as_u16()), (-32602, 400), "{meta}");
+            assert_eq!(
+                (error.code, error.http_status.as_u16()),
+                (-32602, 400),
+                "{meta}"
+            );
             assert!(error.message.contains(named), "{}", error.message);
         }
     }
@@ -199,6 +220,9 @@ mod tests {
             r#"{{"{VERSION_KEY}":"2026-07-28","{CAPABILITIES_KEY}":{{}},"{PROGRESS_KEY}":12345678901234567890123}}"#
         );
         let meta = Meta::read(&Members::parse(&text).unwrap()).unwrap();
-        assert_eq!(meta.progress_token.unwrap().get(), "12345678901234567890123");
+        assert_eq!(
+            meta.progress_token.unwrap().get(),
+            "12345678901234567890123"
+        );
     }
 }

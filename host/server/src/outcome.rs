@@ -46,16 +46,25 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// A result.
     pub(crate) fn result(text: String) -> Self {
-        Self { result: Ok(text), undelivered: None }
+        Self {
+            result: Ok(text),
+            undelivered: None,
+        }
     }
 
     /// An error.
     pub(crate) fn error(error: WireError) -> Self {
-        Self { result: Err(error), undelivered: None }
+        Self {
+            result: Err(error),
+            undelivered: None,
+        }
     }
 
     /// A result that hands out something that must not be lost.
     pub(crate) fn handle(text: String, undelivered: Undelivered) -> Self {
-        Self { result: Ok(text), undelivered: Some(undelivered) }
+        Self {
+            result: Ok(text),
+            undelivered: Some(undelivered),
+        }
     }
 }

@@ -56,15 +56,26 @@ impl ParkedCalls {
     ///
     /// # Errors
     /// What is wrong with the name, for the client. The call stays parked.
-    pub(crate) fn take(&self, state: &str, request: &Binding, now_ms: u64) -> Result<ParkedCall, &'static str> {
+    pub(crate) fn take(
+        &self,
+        state: &str,
+        request: &Binding,
+        now_ms: u64,
+    ) -> Result<ParkedCall, &'static str> {
         let mut by_name = self.by_name.lock();
         let gone = "the call it names has ended; start again without it";
-        by_name.get(state).ok_or(gone)?.binding.admits(request, now_ms)?;
+        by_name
+            .get(state)
+            .ok_or(gone)?
+            .binding
+            .admits(request, now_ms)?;
         by_name.remove(state).ok_or(gone)
     }
 
     /// End the calls whose time is over.
     pub(crate) fn sweep(&self, now_ms: u64) {
-        self.by_name.lock().retain(|_, parked| parked.binding.expires_ms >= now_ms);
+        self.by_name
+            .lock()
+            .retain(|_, parked| parked.binding.expires_ms >= now_ms);
     }
 }

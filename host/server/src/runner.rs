@@ -26,7 +26,10 @@ impl GuestRunner {
 
 impl tasks::Runner for GuestRunner {
     fn start(&self, id: &TaskId, call: &tasks::Call, record: Option<&[u8]>) -> Box<dyn tasks::Run> {
-        let speaker = Speaker { plugin: call.plugin.clone(), tool: call.tool.clone() };
+        let speaker = Speaker {
+            plugin: call.plugin.clone(),
+            tool: call.tool.clone(),
+        };
         let record = record.map(|record| Record::from_bytes(record.to_vec()));
         let start = start(self.runtime.clone(), call.clone(), record);
         tracing::debug!(task = %id, plugin = %call.plugin, tool = %call.tool, "a run starts");
@@ -83,12 +86,22 @@ pub(crate) struct TaskRun {
 
 impl TaskRun {
     fn new(guest: Guest, speaker: Speaker) -> Self {
-        Self { guest, speaker, asked: Vec::new(), begins: false, wished: false }
+        Self {
+            guest,
+            speaker,
+            asked: Vec::new(),
+            begins: false,
+            wished: false,
+        }
     }
 
     /// A run that goes on already: it waits for `asked` to be answered, or at `begin`, or computes.
     pub(crate) fn adopted(run: Run, speaker: Speaker, asked: Vec<Question>, begins: bool) -> Self {
-        Self { asked, begins, ..Self::new(Guest::Running(run), speaker) }
+        Self {
+            asked,
+            begins,
+            ..Self::new(Guest::Running(run), speaker)
+        }
     }
 
     /// The run, once it has started. Cancelling the wait loses nothing: the start goes on with the next one.
@@ -113,12 +126,17 @@ impl TaskRun {
                 self.begins = true;
                 return None;
             }
-            Step::Progress(progress) => tasks::Step::Progress { message: progress.message },
+            Step::Progress(progress) => tasks::Step::Progress {
+                message: progress.message,
+            },
             Step::ExternalId(id) => tasks::Step::ExternalId(id),
             Step::NeedsInput { questions, record } => {
                 self.asked = wire_questions(&questions);
                 let record = record.map(Record::into_bytes);
-                tasks::Step::NeedsInput { questions: self.asked.clone(), record }
+                tasks::Step::NeedsInput {
+                    questions: self.asked.clone(),
+                    record,
+                }
             }
             Step::Finished(result) => tasks::Step::Finished(content::call_result(&result)),
             Step::Failed(reason) => {
@@ -164,20 +182,27 @@ impl tasks::Run for TaskRun {
 pub(crate) fn wire_questions(questions: &[longshore_runtime::Question]) -> Vec<Question> {
     questions
         .iter()
-        .map(|asked| Question { key: asked.key.clone(), request: question::request_text(&asked.kind) })
+        .map(|asked| Question {
+            key: asked.key.clone(),
+            request: question::request_text(&asked.kind),
+        })
         .collect()
 }
 
 /// The answers in the order of the questions, for the guest. Each was read against its question before it was taken, so one
 /// that cannot be read now is damage; the guest is told.
 pub(crate) fn typed_answers(asked: &[Question], answers: &[(String, Payload)]) -> Vec<InputAnswer> {
-    let answer = |asked: &Question| {
-        let text = answers.iter().find(|(key, _)| *key == asked.key).map(|(_, text)| text.as_str());
-        question::read_answer(&asked.request, text.unwrap_or("null")).unwrap_or_else(|misfit| {
+    let answer =
+        |asked: &Question| {
+            let text = answers
+                .iter()
+                .find(|(key, _)| *key == asked.key)
+                .map(|(_, text)| text.as_str());
+            question::read_answer(&asked.request, text.unwrap_or("null")).unwrap_or_else(|misfit| {
             tracing::error!(key = %asked.key, %misfit, "an answer that was taken cannot be read");
             InputAnswer::Refused(RpcError { code: -32603, message: misfit.to_string(), data: None })
         })
-    };
+        };
     asked.iter().map(answer).collect()
 }
 
@@ -187,7 +212,10 @@ pub(crate) struct Wording;
 
 impl tasks::Failures for Wording {
     fn error(&self, reason: Reason, call: &tasks::Call) -> Payload {
-        let speaker = Speaker { plugin: call.plugin.clone(), tool: call.tool.clone() };
+        let speaker = Speaker {
+            plugin: call.plugin.clone(),
+            tool: call.tool.clone(),
+        };
         failure::of_task(reason, &speaker).to_json()
     }
 

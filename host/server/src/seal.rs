@@ -104,7 +104,9 @@ impl Sealer {
     /// If a key cannot be read or made.
     pub(crate) fn open(folder: &Path) -> io::Result<Self> {
         let cipher = |key: [u8; 32]| XChaCha20Poly1305::new(&key.into());
-        let current = cipher(longshore_runtime::read_or_make_key(&folder.join("state.key"))?);
+        let current = cipher(longshore_runtime::read_or_make_key(
+            &folder.join("state.key"),
+        )?);
         let former = folder.join("state.former.key");
         let former = if former.exists() {
             Some(cipher(longshore_runtime::read_or_make_key(&former)?))
@@ -123,7 +125,10 @@ impl Sealer {
         let compressed = miniz_oxide::deflate::compress_to_vec(&plain, LEVEL);
         let mut nonce = [0; NONCE_BYTES];
         getrandom::fill(&mut nonce).ok()?;
-        let payload = Payload { msg: &compressed, aad: CONTEXT };
+        let payload = Payload {
+            msg: &compressed,
+            aad: CONTEXT,
+        };
         let mut sealed = nonce.to_vec();
         sealed.extend(self.current.encrypt(&XNonce::from(nonce), payload).ok()?);
         let text = URL_SAFE_NO_PAD.encode(sealed);
@@ -139,11 +144,20 @@ impl Sealer {
         let (nonce, sealed) = sealed.split_at_checked(NONCE_BYTES)?;
         let nonce: [u8; NONCE_BYTES] = nonce.try_into().ok()?;
         let open = |cipher: &XChaCha20Poly1305| {
-            cipher.decrypt(&XNonce::from(nonce), Payload { msg: sealed, aad: CONTEXT }).ok()
+            cipher
+                .decrypt(
+                    &XNonce::from(nonce),
+                    Payload {
+                        msg: sealed,
+                        aad: CONTEXT,
+                    },
+                )
+                .ok()
         };
         let compressed = open(&self.current).or_else(|| self.former.as_ref().and_then(open))?;
         let plain =
-            miniz_oxide::inflate::decompress_to_vec_with_limit(&compressed, OPENED_BYTES_MAX).ok()?;
+            miniz_oxide::inflate::decompress_to_vec_with_limit(&compressed, OPENED_BYTES_MAX)
+                .ok()?;
         rmp_serde::from_slice(&plain).ok()
     }
 }
@@ -155,8 +169,11 @@ mod tests {
     use longshore_runtime::{Context, Limits};
 
     fn state(record: Vec<u8>) -> State {
-        let context =
-            Context { features: ClientFeatures::empty(), log_level: None, trace: Vec::new() };
+        let context = Context {
+            features: ClientFeatures::empty(),
+            log_level: None,
+            trace: Vec::new(),
+        };
         State {
             binding: Binding {
                 target: "tools/call echo".to_owned(),
@@ -166,7 +183,8 @@ mod tests {
                 version: "0".repeat(64),
                 expires_ms: 1_000,
             },
-            call: Call::begin("echo".to_owned(), String::new(), context, Limits::default()).unwrap(),
+            call: Call::begin("echo".to_owned(), String::new(), context, Limits::default())
+                .unwrap(),
             record: Record::from_bytes(record),
             answers: BTreeMap::new(),
         }
@@ -177,22 +195,41 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let sealer = Sealer::open(folder.path()).unwrap();
         let sealed = sealer.seal(&state(vec![1, 2, 3])).unwrap();
-        assert_eq!(sealer.open_state(&sealed).unwrap().record.as_bytes(), [1, 2, 3]);
+        assert_eq!(
+            sealer.open_state(&sealed).unwrap().record.as_bytes(),
+            [1, 2, 3]
+        );
         assert!(sealer.open_state(&format!("{sealed}-TAMPERED")).is_none());
         for place in 0..sealed.len() {
             let mut changed = sealed.clone().into_bytes();
             changed[place] = if changed[place] == b'A' { b'B' } else { b'A' };
-            assert!(sealer.open_state(std::str::from_utf8(&changed).unwrap()).is_none(), "{place}");
+            assert!(
+                sealer
+                    .open_state(std::str::from_utf8(&changed).unwrap())
+                    .is_none(),
+                "{place}"
+            );
         }
     }
 
     #[test]
     fn the_key_before_still_opens() {
         let folder = tempfile::tempdir().unwrap();
-        let sealed = Sealer::open(folder.path()).unwrap().seal(&state(vec![])).unwrap();
-        let (key, former) = (folder.path().join("state.key"), folder.path().join("state.former.key"));
+        let sealed = Sealer::open(folder.path())
+            .unwrap()
+            .seal(&state(vec![]))
+            .unwrap();
+        let (key, former) = (
+            folder.path().join("state.key"),
+            folder.path().join("state.former.key"),
+        );
         std::fs::rename(&key, former).unwrap();
-        assert!(Sealer::open(folder.path()).unwrap().open_state(&sealed).is_some());
+        assert!(
+            Sealer::open(folder.path())
+                .unwrap()
+                .open_state(&sealed)
+                .is_some()
+        );
     }
 
     #[test]

@@ -9,13 +9,22 @@ use longshore_tasks::{EngineError, Principal, Status, TaskId, TaskView};
 use serde_json::value::RawValue;
 
 /// `tasks/get`: the task as it is. Changes nothing.
-pub(crate) async fn get(app: &App, principal: &Principal, task_id: &str) -> Result<String, WireError> {
-    let view = app.engine.get(&parse(task_id)?, principal).await.map_err(wire_error)?;
+pub(crate) async fn get(
+    app: &App,
+    principal: &Principal,
+    task_id: &str,
+) -> Result<String, WireError> {
+    let view = app
+        .engine
+        .get(&parse(task_id)?, principal)
+        .await
+        .map_err(wire_error)?;
     let wire = task("complete", &view);
     let wire = match (view.status, &view.result, &view.error) {
-        (Status::InputRequired, ..) => {
-            wire.value("inputRequests", &question::input_requests(view.questions.iter()))
-        }
+        (Status::InputRequired, ..) => wire.value(
+            "inputRequests",
+            &question::input_requests(view.questions.iter()),
+        ),
         // What is stored is wire text already.
         (Status::Completed, Some(result), _) => wire.raw("result", result),
         (Status::Failed, _, Some(error)) => wire.raw("error", error),
@@ -34,7 +43,8 @@ pub(crate) async fn update(
 ) -> Result<String, WireError> {
     let id = parse(task_id)?;
     let view = app.engine.get(&id, principal).await.map_err(wire_error)?;
-    let responses = responses.ok_or_else(|| WireError::invalid_params("inputResponses is missing"))?;
+    let responses =
+        responses.ok_or_else(|| WireError::invalid_params("inputResponses is missing"))?;
     let mut responses = question::read_responses(responses).map_err(WireError::invalid_params)?;
     responses.retain(|(key, answer)| {
         let asked = view.questions.iter().find(|asked| asked.key == *key);
@@ -46,13 +56,23 @@ pub(crate) async fn update(
             }
         })
     });
-    app.engine.answer(&id, principal, responses).await.map_err(wire_error)?;
+    app.engine
+        .answer(&id, principal, responses)
+        .await
+        .map_err(wire_error)?;
     Ok(ack())
 }
 
 /// `tasks/cancel`: the wish is durable when this returns. A task that has ended stays as it is, and that is no error.
-pub(crate) async fn cancel(app: &App, principal: &Principal, task_id: &str) -> Result<String, WireError> {
-    app.engine.cancel(&parse(task_id)?, principal).await.map_err(wire_error)?;
+pub(crate) async fn cancel(
+    app: &App,
+    principal: &Principal,
+    task_id: &str,
+) -> Result<String, WireError> {
+    app.engine
+        .cancel(&parse(task_id)?, principal)
+        .await
+        .map_err(wire_error)?;
     Ok(ack())
 }
 
@@ -77,15 +97,20 @@ fn no_such_task() -> WireError {
 pub(crate) fn wire_error(error: EngineError) -> WireError {
     match error {
         EngineError::NotFound => no_such_task(),
-        EngineError::ShuttingDown => {
-            WireError::internal("shutting_down", "the server is shutting down; try again later")
-        }
-        EngineError::Contended => {
-            WireError::internal("contended", "the task is being changed by too many at once; try again")
-        }
+        EngineError::ShuttingDown => WireError::internal(
+            "shutting_down",
+            "the server is shutting down; try again later",
+        ),
+        EngineError::Contended => WireError::internal(
+            "contended",
+            "the task is being changed by too many at once; try again",
+        ),
         error => {
             tracing::error!(%error, "the task store failed");
-            WireError::internal("store", "the server cannot reach its task store; try again later")
+            WireError::internal(
+                "store",
+                "the server cannot reach its task store; try again later",
+            )
         }
     }
 }
@@ -110,6 +135,8 @@ fn task(result_type: &str, view: &TaskView) -> Object {
 
 /// RFC 3339 in UTC, to the millisecond.
 fn timestamp(unix_ms: u64) -> String {
-    let time = i64::try_from(unix_ms).ok().and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
+    let time = i64::try_from(unix_ms)
+        .ok()
+        .and_then(|ms| jiff::Timestamp::from_millisecond(ms).ok());
     format!("{:.3}", time.unwrap_or(jiff::Timestamp::MAX))
 }

@@ -32,7 +32,16 @@ mod tests {
     fn other_texts_are_no_cursors() {
         let foreign = URL_SAFE_NO_PAD.encode("tools 2 a");
         let bad_name = behind("a b");
-        for text in ["", "0", "abc", "=?", "dG9vbHM", &foreign, &bad_name, &format!("{}=", behind("abc"))] {
+        for text in [
+            "",
+            "0",
+            "abc",
+            "=?",
+            "dG9vbHM",
+            &foreign,
+            &bad_name,
+            &format!("{}=", behind("abc")),
+        ] {
             assert_eq!(read(text), None, "{text}");
         }
     }

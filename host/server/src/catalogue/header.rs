@@ -33,7 +33,12 @@ const SCHEMA_KEYWORDS: [&str; 17] = [
 ];
 
 /// Keywords whose value is a map of schemas.
-const MAP_KEYWORDS: [&str; 4] = ["patternProperties", "dependentSchemas", "$defs", "definitions"];
+const MAP_KEYWORDS: [&str; 4] = [
+    "patternProperties",
+    "dependentSchemas",
+    "$defs",
+    "definitions",
+];
 
 /// The mirrored arguments of a tool.
 #[derive(Debug, Default)]
@@ -60,7 +65,11 @@ impl HeaderParams {
     }
 
     /// `path`: how the schema is reached by properties alone; `None` if it is not.
-    fn visit(&mut self, schema: &Map<String, Value>, path: Option<&[String]>) -> Result<(), String> {
+    fn visit(
+        &mut self,
+        schema: &Map<String, Value>,
+        path: Option<&[String]>,
+    ) -> Result<(), String> {
         if let Some(name) = schema.get(KEYWORD) {
             self.add(name, schema, path)?;
         }
@@ -73,7 +82,9 @@ impl HeaderParams {
         for keyword in SCHEMA_KEYWORDS {
             match schema.get(keyword) {
                 Some(Value::Array(schemas)) => {
-                    schemas.iter().try_for_each(|schema| self.visit_value(schema, None))?;
+                    schemas
+                        .iter()
+                        .try_for_each(|schema| self.visit_value(schema, None))?;
                 }
                 Some(schema) => self.visit_value(schema, None)?,
                 None => {}
@@ -81,7 +92,9 @@ impl HeaderParams {
         }
         for keyword in MAP_KEYWORDS {
             if let Some(Value::Object(schemas)) = schema.get(keyword) {
-                schemas.values().try_for_each(|schema| self.visit_value(schema, None))?;
+                schemas
+                    .values()
+                    .try_for_each(|schema| self.visit_value(schema, None))?;
             }
         }
         Ok(())
@@ -111,11 +124,16 @@ impl HeaderParams {
             Some(name) if !name.is_empty() => format!("mcp-param-{name}").parse::<HeaderName>(),
             _ => return refuse("which is no name"),
         };
-        let Ok(header) = header else { return refuse("which is no name for a header") };
+        let Ok(header) = header else {
+            return refuse("which is no name for a header");
+        };
         if self.0.iter().any(|other| other.header == header) {
             return refuse("which is there twice; upper and lower case are the same");
         }
-        self.0.push(HeaderParam { header, path: path.to_vec() });
+        self.0.push(HeaderParam {
+            header,
+            path: path.to_vec(),
+        });
         Ok(())
     }
 
@@ -130,7 +148,9 @@ impl HeaderParams {
     /// -32020, naming the header.
     pub(super) fn check(&self, headers: &HeaderMap, arguments: &Value) -> Result<(), WireError> {
         self.0.iter().try_for_each(|param| {
-            param.check(headers, arguments).map_err(WireError::header_mismatch)
+            param
+                .check(headers, arguments)
+                .map_err(WireError::header_mismatch)
         })
     }
 }
@@ -138,7 +158,9 @@ impl HeaderParams {
 impl HeaderParam {
     fn check(&self, headers: &HeaderMap, arguments: &Value) -> Result<(), String> {
         let Self { header, path } = self;
-        let argument = path.iter().try_fold(arguments, |value, name| value.get(name));
+        let argument = path
+            .iter()
+            .try_fold(arguments, |value, name| value.get(name));
         let place = path.join(".");
         let stated = single(headers, header)?
             .map(|value| decode(value).map_err(|error| format!("the header {header}: {error}")))
@@ -181,7 +203,9 @@ fn is_same(argument: &Value, stated: &str) -> bool {
         Value::Number(number) => {
             let digits = stated.strip_prefix('-').unwrap_or(stated);
             let plain = digits.starts_with(|character: char| character.is_ascii_digit())
-                && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
+                && digits
+                    .bytes()
+                    .all(|byte| byte.is_ascii_digit() || byte == b'.');
             let stated = stated.parse::<f64>().ok().filter(|_| plain);
             let safe = |number: &f64| number.abs() <= INTEGER_MAX;
             stated.filter(safe).is_some() && stated == number.as_f64().filter(safe)
@@ -247,7 +271,12 @@ mod tests {
             None => json!({}),
         };
         let checked = params.check(&headers, &arguments);
-        assert!(checked.as_ref().err().is_none_or(|error| error.code == -32020));
+        assert!(
+            checked
+                .as_ref()
+                .err()
+                .is_none_or(|error| error.code == -32020)
+        );
         checked.is_ok()
     }
 
@@ -263,7 +292,10 @@ mod tests {
             (json!(9_007_199_254_740_991_u64), "9007199254740991"),
             (json!(true), "true"),
         ] {
-            assert!(check(Some(argument.clone()), Some(header)), "{argument} {header}");
+            assert!(
+                check(Some(argument.clone()), Some(header)),
+                "{argument} {header}"
+            );
         }
         for (argument, header) in [
             (json!("x"), "X"),
@@ -275,7 +307,10 @@ mod tests {
             (json!(true), "True"),
             (json!("true"), "false"),
         ] {
-            assert!(!check(Some(argument.clone()), Some(header)), "{argument} {header}");
+            assert!(
+                !check(Some(argument.clone()), Some(header)),
+                "{argument} {header}"
+            );
         }
     }
 

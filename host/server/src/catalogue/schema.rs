@@ -71,12 +71,16 @@ impl Schema {
 /// Why it is none.
 pub(super) fn parse(text: &str) -> Result<Value, String> {
     if text.len() > SCHEMA_BYTES_MAX {
-        return Err(format!("has {} bytes; at most {SCHEMA_BYTES_MAX} are allowed", text.len()));
+        return Err(format!(
+            "has {} bytes; at most {SCHEMA_BYTES_MAX} are allowed",
+            text.len()
+        ));
     }
     if is_nested_deeper(text, LEVELS_MAX) {
         return Err(format!("is nested deeper than {LEVELS_MAX} levels"));
     }
-    let schema: Value = serde_json::from_str(text).map_err(|error| format!("is no JSON: {error}"))?;
+    let schema: Value =
+        serde_json::from_str(text).map_err(|error| format!("is no JSON: {error}"))?;
     if !schema.is_object() {
         return Err("must be an object".to_owned());
     }
@@ -131,7 +135,10 @@ mod tests {
         let schema = compile(r#"{"type":"object","properties":{"n":{"type":"integer"}}}"#).unwrap();
         assert!(schema.check(&json!({"n": 1})).is_ok());
         let error = schema.check(&json!({"n": "x".repeat(10_000)})).unwrap_err();
-        assert!(error.starts_with("at /n: ") && error.len() < 1_000, "{error}");
+        assert!(
+            error.starts_with("at /n: ") && error.len() < 1_000,
+            "{error}"
+        );
     }
 
     #[test]

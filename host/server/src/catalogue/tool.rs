@@ -40,7 +40,9 @@ impl CatalogueTool {
     ) -> Result<Self, String> {
         let tool = &plugin.tools[index];
         if !is_name(&tool.name) {
-            return Err(format!("its name must be 1 to {NAME_MAX} of A-Z a-z 0-9 _ . -"));
+            return Err(format!(
+                "its name must be 1 to {NAME_MAX} of A-Z a-z 0-9 _ . -"
+            ));
         }
         let input = schema::parse(&tool.input_schema)
             .and_then(|value| {
@@ -161,7 +163,10 @@ fn definition(tool: &Tool) -> String {
     }
     let icons = icons(&tool.icons);
     object
-        .option("annotations", tool.annotations.as_ref().map(annotations).as_ref())
+        .option(
+            "annotations",
+            tool.annotations.as_ref().map(annotations).as_ref(),
+        )
         .option("icons", (!icons.is_empty()).then_some(&icons))
         .option("_meta", guest_meta(tool.meta.as_deref()).as_ref())
         .finish()

@@ -27,8 +27,15 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         check_limits(&format!("plugins.{name}.limits"), &plugin.limits)?;
     }
     let level = &config.log.level;
-    if level.parse::<tracing_subscriber::filter::Targets>().is_err() {
-        return Err(wrong("log.level", level, "off, error, warn, info, debug or trace"));
+    if level
+        .parse::<tracing_subscriber::filter::Targets>()
+        .is_err()
+    {
+        return Err(wrong(
+            "log.level",
+            level,
+            "off, error, warn, info, debug or trace",
+        ));
     }
     Ok(())
 }
@@ -36,16 +43,36 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
 fn check_http(config: &Config) -> Result<(), ConfigError> {
     let http = &config.http;
     within("http.body_bytes_max", http.body_bytes_max, 1_024..=GIB)?;
-    within("http.body_timeout_ms", http.body_timeout_ms, 1..=TIME_MS_MAX)?;
-    within("http.header_bytes_max", http.header_bytes_max.into(), 8_192..=1 << 20)?;
+    within(
+        "http.body_timeout_ms",
+        http.body_timeout_ms,
+        1..=TIME_MS_MAX,
+    )?;
+    within(
+        "http.header_bytes_max",
+        http.header_bytes_max.into(),
+        8_192..=1 << 20,
+    )?;
     within("http.headers_max", http.headers_max.into(), 16..=1_000)?;
-    within("http.header_timeout_ms", http.header_timeout_ms, 1..=TIME_MS_MAX)?;
-    within("http.connections_max", http.connections_max.into(), 1..=1_000_000)?;
+    within(
+        "http.header_timeout_ms",
+        http.header_timeout_ms,
+        1..=TIME_MS_MAX,
+    )?;
+    within(
+        "http.connections_max",
+        http.connections_max.into(),
+        1..=1_000_000,
+    )?;
     within("http.streams_max", http.streams_max.into(), 1..=10_000)?;
     within("http.drain_ms", http.drain_ms, 0..=TIME_MS_MAX)?;
     for host in &http.allowed_hosts {
         if !gate::is_host(host) {
-            return Err(wrong("http.allowed_hosts", host, "a host, or host:port, as example.com"));
+            return Err(wrong(
+                "http.allowed_hosts",
+                host,
+                "a host, or host:port, as example.com",
+            ));
         }
     }
     for origin in &http.allowed_origins {
@@ -61,8 +88,16 @@ fn check_tasks(config: &Config) -> Result<(), ConfigError> {
     let tasks = &config.tasks;
     within("tasks.ttl_ms", tasks.ttl_ms, 1..=TIME_MS_MAX)?;
     within("tasks.keep_ms", tasks.keep_ms, 0..=TIME_MS_MAX)?;
-    within("tasks.poll_interval_ms", tasks.poll_interval_ms, 1..=TIME_MS_MAX)?;
-    within("tasks.inline_window_ms", tasks.inline_window_ms, 0..=TIME_MS_MAX)?;
+    within(
+        "tasks.poll_interval_ms",
+        tasks.poll_interval_ms,
+        1..=TIME_MS_MAX,
+    )?;
+    within(
+        "tasks.inline_window_ms",
+        tasks.inline_window_ms,
+        0..=TIME_MS_MAX,
+    )?;
     within("tasks.linger_ms", tasks.linger_ms, 0..=TIME_MS_MAX)?;
     within("tasks.grace_ms", tasks.grace_ms, 0..=TIME_MS_MAX)
 }
@@ -70,10 +105,22 @@ fn check_tasks(config: &Config) -> Result<(), ConfigError> {
 fn check_host(config: &Config) -> Result<(), ConfigError> {
     let host = &config.host;
     within("limits.input_time_ms", host.input_time_ms, 1..=TIME_MS_MAX)?;
-    within("limits.concurrent_runs", host.concurrent_runs.into(), 1..=RUNS_MAX)?;
-    within("limits.queued_calls", host.queued_calls.into(), 0..=1_000_000)?;
+    within(
+        "limits.concurrent_runs",
+        host.concurrent_runs.into(),
+        1..=RUNS_MAX,
+    )?;
+    within(
+        "limits.queued_calls",
+        host.queued_calls.into(),
+        0..=1_000_000,
+    )?;
     within("limits.component_bytes", host.component_bytes, 1..=GIB)?;
-    within("limits.compile_memory_bytes", host.compile_memory_bytes, 64 << 20..=u64::MAX)?;
+    within(
+        "limits.compile_memory_bytes",
+        host.compile_memory_bytes,
+        64 << 20..=u64::MAX,
+    )?;
     within("limits.compile_cpu_s", host.compile_cpu_s, 1..=86_400)
 }
 
@@ -81,7 +128,11 @@ fn check_limits(table: &str, limits: &Limits) -> Result<(), ConfigError> {
     let within = |key: &str, value: u64, range| within(&format!("{table}.{key}"), value, range);
     within("fuel", limits.fuel, 1..=u64::MAX)?;
     within("wall_time_ms", limits.wall_time_ms, 1..=TIME_MS_MAX)?;
-    within("memory_bytes", limits.memory_bytes, 65_536..=MEMORY_BYTES_MAX)?;
+    within(
+        "memory_bytes",
+        limits.memory_bytes,
+        65_536..=MEMORY_BYTES_MAX,
+    )?;
     within("result_bytes", limits.result_bytes, 1..=GIB)?;
     within("record_bytes", limits.record_bytes, 0..=16 << 20)?;
     within("host_call_bytes", limits.host_call_bytes, 1..=GIB)?;

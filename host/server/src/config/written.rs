@@ -54,7 +54,10 @@ pub(crate) struct Log {
 
 impl Default for Log {
     fn default() -> Self {
-        Self { format: LogFormat::Text, level: "info".to_owned() }
+        Self {
+            format: LogFormat::Text,
+            level: "info".to_owned(),
+        }
     }
 }
 
@@ -137,7 +140,11 @@ pub(crate) struct Lists {
 impl Default for Lists {
     fn default() -> Self {
         // Without notifications a client learns of new tools only by asking again.
-        Self { page_size: 200, ttl_ms: 0, cache_scope: CacheScope::Private }
+        Self {
+            page_size: 200,
+            ttl_ms: 0,
+            cache_scope: CacheScope::Private,
+        }
     }
 }
 
@@ -230,7 +237,9 @@ where
         error: Box::new(serde::de::Error::custom(error)),
     })?;
     for (key, value) in &mut limits {
-        let Some(stated) = written.remove(key) else { continue };
+        let Some(stated) = written.remove(key) else {
+            continue;
+        };
         if !stated.as_integer().is_some_and(|number| number >= 0) {
             let expected = "a whole number, not below 0".to_owned();
             return Err(wrong(key, stated.to_string(), expected));
@@ -246,7 +255,9 @@ where
 /// Refuse what is left of a table.
 fn nothing_left(written: &toml::Table, table: &str) -> Result<(), ConfigError> {
     match written.keys().next() {
-        Some(key) => Err(ConfigError::Unknown { key: format!("{table}.{key}") }),
+        Some(key) => Err(ConfigError::Unknown {
+            key: format!("{table}.{key}"),
+        }),
         None => Ok(()),
     }
 }
@@ -299,7 +310,9 @@ impl Written {
         Ok(Config {
             listen: flags.listen.unwrap_or(self.listen),
             plugins_dir: flags.plugins_dir.unwrap_or(self.plugins_dir),
-            compile_cache_dir: self.compile_cache_dir.unwrap_or_else(|| data_dir.join("cache")),
+            compile_cache_dir: self
+                .compile_cache_dir
+                .unwrap_or_else(|| data_dir.join("cache")),
             data_dir,
             log: self.log,
             http: self.http,
@@ -318,7 +331,8 @@ impl WrittenPlugin {
         let table = format!("plugins.{name}.limits");
         let limits = overlaid(base, &mut self.limits, &table)?;
         nothing_left(&self.limits, &table)?;
-        let support = |(tool, written): (String, WrittenTool)| Some((tool, written.task_support?.into()));
+        let support =
+            |(tool, written): (String, WrittenTool)| Some((tool, written.task_support?.into()));
         Ok(PluginConfig {
             limits,
             task_support: self.tools.into_iter().filter_map(support).collect(),

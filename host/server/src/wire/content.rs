@@ -57,9 +57,14 @@ struct Block<'a> {
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Body<'a> {
-    Text { text: &'a str },
+    Text {
+        text: &'a str,
+    },
     #[serde(rename_all = "camelCase")]
-    Media { data: String, mime_type: &'a str },
+    Media {
+        data: String,
+        mime_type: &'a str,
+    },
     #[serde(rename_all = "camelCase")]
     Link {
         uri: &'a str,
@@ -75,7 +80,9 @@ enum Body<'a> {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         icons: Vec<WireIcon<'a>>,
     },
-    Resource { resource: WireResource<'a> },
+    Resource {
+        resource: WireResource<'a>,
+    },
 }
 
 #[derive(Serialize)]
@@ -126,8 +133,15 @@ fn block(block: &ContentBlock) -> Block<'_> {
             meta: guest_meta(text.meta.as_deref()),
         },
         ContentBlock::Image(media) | ContentBlock::Audio(media) => Block {
-            kind: if matches!(block, ContentBlock::Image(_)) { "image" } else { "audio" },
-            body: Body::Media { data: STANDARD.encode(&media.data), mime_type: &media.mime_type },
+            kind: if matches!(block, ContentBlock::Image(_)) {
+                "image"
+            } else {
+                "audio"
+            },
+            body: Body::Media {
+                data: STANDARD.encode(&media.data),
+                mime_type: &media.mime_type,
+            },
             annotations: annotations(media.annotations.as_ref()),
             meta: guest_meta(media.meta.as_deref()),
         },
@@ -147,7 +161,9 @@ fn block(block: &ContentBlock) -> Block<'_> {
         },
         ContentBlock::Resource(embedded) => Block {
             kind: "resource",
-            body: Body::Resource { resource: resource(&embedded.contents) },
+            body: Body::Resource {
+                resource: resource(&embedded.contents),
+            },
             annotations: annotations(embedded.annotations.as_ref()),
             meta: guest_meta(embedded.meta.as_deref()),
         },
@@ -180,7 +196,9 @@ pub(crate) fn role(role: Role) -> &'static str {
 pub(crate) fn annotations(annotations: Option<&Annotations>) -> Option<WireAnnotations<'_>> {
     annotations.map(|annotations| WireAnnotations {
         audience: annotations.audience.iter().copied().map(role).collect(),
-        priority: annotations.priority.filter(|priority| (0.0..=1.0).contains(priority)),
+        priority: annotations
+            .priority
+            .filter(|priority| (0.0..=1.0).contains(priority)),
         last_modified: annotations
             .last_modified
             .as_deref()
@@ -221,8 +239,13 @@ pub(crate) fn guest_meta(meta: Option<&str>) -> Option<Map<String, Value>> {
 
 /// Prefixes whose second label is `modelcontextprotocol` or `mcp` (MCP 2026-07-28, "General fields", `_meta`).
 fn is_reserved(key: &str) -> bool {
-    let Some((prefix, _)) = key.split_once('/') else { return false };
-    matches!(prefix.split('.').nth(1), Some("modelcontextprotocol" | "mcp"))
+    let Some((prefix, _)) = key.split_once('/') else {
+        return false;
+    };
+    matches!(
+        prefix.split('.').nth(1),
+        Some("modelcontextprotocol" | "mcp")
+    )
 }
 
 fn with_server_info(meta: Option<&str>) -> Map<String, Value> {
@@ -242,7 +265,11 @@ pub(crate) fn raw(text: &str) -> Option<Box<RawValue>> {
 /// JSON text without line breaks: between tokens they mean nothing, and within strings they are escaped.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
     let is_break = |character| character == '\n' || character == '\r';
-    if text.contains(is_break) { Cow::Owned(text.replace(is_break, " ")) } else { Cow::Borrowed(text) }
+    if text.contains(is_break) {
+        Cow::Owned(text.replace(is_break, " "))
+    } else {
+        Cow::Borrowed(text)
+    }
 }
 
 #[cfg(test)]
@@ -277,14 +304,25 @@ mod tests {
             meta: None,
         });
         let wire = result(vec![image], None);
-        let expected = serde_json::json!([{"type": "image", "data": "/wDu", "mimeType": "image/png"}]);
+        let expected =
+            serde_json::json!([{"type": "image", "data": "/wDu", "mimeType": "image/png"}]);
         assert_eq!(wire["content"], expected);
     }
 
     #[test]
     fn null_and_absent_structured_content_differ() {
-        assert!(result(vec![], Some("null")).as_object().unwrap().contains_key("structuredContent"));
-        assert!(!result(vec![], None).as_object().unwrap().contains_key("structuredContent"));
+        assert!(
+            result(vec![], Some("null"))
+                .as_object()
+                .unwrap()
+                .contains_key("structuredContent")
+        );
+        assert!(
+            !result(vec![], None)
+                .as_object()
+                .unwrap()
+                .contains_key("structuredContent")
+        );
     }
 
     #[test]
@@ -302,8 +340,12 @@ mod tests {
 
     #[test]
     fn reserved_keys_of_meta_are_dropped() {
-        let meta = r#"{"io.modelcontextprotocol/serverInfo":1,"dev.mcp/x":2,"com.example/y":3,"z":4}"#;
+        let meta =
+            r#"{"io.modelcontextprotocol/serverInfo":1,"dev.mcp/x":2,"com.example/y":3,"z":4}"#;
         let wire = result(vec![text("a", Some(meta))], None);
-        assert_eq!(wire["content"][0]["_meta"], serde_json::json!({"com.example/y": 3, "z": 4}));
+        assert_eq!(
+            wire["content"][0]["_meta"],
+            serde_json::json!({"com.example/y": 3, "z": 4})
+        );
     }
 }

@@ -78,8 +78,30 @@ impl WireError {
 
     /// -32021 for the Tasks extension; `what` needs it.
     pub(crate) fn tasks_required(what: &str) -> Self {
-        let message = format!("{what} needs the extension {TASKS}; declare it in clientCapabilities.extensions");
+        let message = format!(
+            "{what} needs the extension {TASKS}; declare it in clientCapabilities.extensions"
+        );
         Self::missing_capability(message, &json!({ "extensions": { TASKS: {} } }))
+    }
+
+    /// -32602: no tool has this name.
+    pub(crate) fn unknown_tool(name: &str) -> Self {
+        Self::invalid_params(format!(
+            "there is no tool {:?}; see tools/list",
+            shortened(name)
+        ))
+    }
+
+    /// -32022 for `initialize`, the handshake of older versions.
+    pub(crate) fn no_handshake(requested: &str) -> Self {
+        let served = VERSIONS.join(", ");
+        let message = format!(
+            "initialize is not served; served: protocol version {served}, which needs no handshake"
+        );
+        Self {
+            message,
+            ..Self::unsupported_version(requested)
+        }
     }
 
     /// -32022.

@@ -35,7 +35,9 @@ pub(crate) fn check_question(request: &InputRequest) -> Result<(), String> {
 /// The flat subset of JSON Schema that forms may use (MCP 2026-07-28, "Elicitation", requested schema).
 fn check_form(schema: &str) -> Result<(), String> {
     if schema.len() > FORM_BYTES_MAX {
-        return Err(format!("the schema of the form has more than {FORM_BYTES_MAX} bytes"));
+        return Err(format!(
+            "the schema of the form has more than {FORM_BYTES_MAX} bytes"
+        ));
     }
     let schema: Value = serde_json::from_str(schema)
         .map_err(|error| format!("the schema of the form is no JSON: {error}"))?;
@@ -46,7 +48,9 @@ fn check_form(schema: &str) -> Result<(), String> {
         return Err("the schema of a form has properties".to_owned());
     };
     if properties.len() > FORM_PROPERTIES_MAX {
-        return Err(format!("a form has at most {FORM_PROPERTIES_MAX} properties"));
+        return Err(format!(
+            "a form has at most {FORM_PROPERTIES_MAX} properties"
+        ));
     }
     for (name, property) in properties {
         check_property(property)
@@ -54,7 +58,10 @@ fn check_form(schema: &str) -> Result<(), String> {
     }
     let required = schema.get("required").is_none_or(|required| {
         required.as_array().is_some_and(|names| {
-            names.iter().all(|name| name.as_str().is_some_and(|name| properties.contains_key(name)))
+            names.iter().all(|name| {
+                name.as_str()
+                    .is_some_and(|name| properties.contains_key(name))
+            })
         })
     });
     if !required {
@@ -67,11 +74,13 @@ fn check_form(schema: &str) -> Result<(), String> {
 
 fn check_property(property: &Value) -> Result<(), String> {
     let strings = |list: &Value| {
-        list.as_array().is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string))
+        list.as_array()
+            .is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string))
     };
     let titled = |list: &Value| {
         list.as_array().is_some_and(|list| {
-            list.iter().all(|choice| choice["const"].is_string() && choice["title"].is_string())
+            list.iter()
+                .all(|choice| choice["const"].is_string() && choice["title"].is_string())
         })
     };
     let fits = match property["type"].as_str() {
@@ -87,7 +96,9 @@ fn check_property(property: &Value) -> Result<(), String> {
         }
         _ => false,
     };
-    let nested = ["properties", "$ref", "allOf", "not", "if"].iter().any(|key| property.get(key).is_some());
+    let nested = ["properties", "$ref", "allOf", "not", "if"]
+        .iter()
+        .any(|key| property.get(key).is_some());
     if fits && !nested {
         return Ok(());
     }
@@ -157,13 +168,19 @@ fn sampling_params(request: &SamplingRequest) -> Value {
             params.insert(name.to_owned(), value);
         }
     };
-    put("systemPrompt", request.system_prompt.clone().map(Value::from));
+    put(
+        "systemPrompt",
+        request.system_prompt.clone().map(Value::from),
+    );
     put("temperature", request.temperature.map(Value::from));
     put(
         "stopSequences",
         (!request.stop_sequences.is_empty()).then(|| request.stop_sequences.clone().into()),
     );
-    put("modelPreferences", request.model_preferences.as_ref().map(model_preferences));
+    put(
+        "modelPreferences",
+        request.model_preferences.as_ref().map(model_preferences),
+    );
     put(
         "includeContext",
         request.include_context.map(|context| match context {
@@ -178,7 +195,10 @@ fn sampling_params(request: &SamplingRequest) -> Value {
         }
         wire
     });
-    put("tools", (!request.tools.is_empty()).then(|| tools.collect()));
+    put(
+        "tools",
+        (!request.tools.is_empty()).then(|| tools.collect()),
+    );
     put(
         "toolChoice",
         request.tool_choice.map(|choice| {
@@ -197,7 +217,11 @@ fn sampling_params(request: &SamplingRequest) -> Value {
 fn model_preferences(preferences: &ModelPreferences) -> Value {
     let mut wire = Map::new();
     if !preferences.hints.is_empty() {
-        let hints: Vec<Value> = preferences.hints.iter().map(|name| json!({ "name": name })).collect();
+        let hints: Vec<Value> = preferences
+            .hints
+            .iter()
+            .map(|name| json!({ "name": name }))
+            .collect();
         wire.insert("hints".to_owned(), hints.into());
     }
     let weights = [
@@ -216,14 +240,16 @@ fn model_preferences(preferences: &ModelPreferences) -> Value {
 fn sampling_message(message: &SamplingMessage) -> Value {
     let mut blocks: Vec<Value> = message.content.iter().map(sampling_block).collect();
     // One block stands alone: older clients know no lists here.
-    let content = if blocks.len() == 1 { blocks.remove(0) } else { blocks.into() };
+    let content = if blocks.len() == 1 {
+        blocks.remove(0)
+    } else {
+        blocks.into()
+    };
     json!({ "role": content::role(message.role), "content": content })
 }
 
 fn sampling_block(block: &SamplingContent) -> Value {
-    let media = |kind: &str, media: &MediaContent| {
-        json!({ "type": kind, "data": STANDARD.encode(&media.data), "mimeType": media.mime_type })
-    };
+    let media = |kind: &str, media: &MediaContent| json!({ "type": kind, "data": STANDARD.encode(&media.data), "mimeType": media.mime_type });
     match block {
         SamplingContent::Text(text) => json!({ "type": "text", "text": text.text }),
         SamplingContent::Image(image) => media("image", image),
@@ -262,7 +288,9 @@ pub(crate) fn read_answer(question: &str, answer: &str) -> Result<InputAnswer, M
         "elicitation/create" => read_elicited(question.params, answer).map(InputAnswer::Elicited),
         "sampling/createMessage" => read_sampled(answer).map(InputAnswer::Sampled),
         "roots/list" => read_roots(answer).map(InputAnswer::Roots),
-        other => Err(Misfit(format!("the stored question has the unknown method {other}"))),
+        other => Err(Misfit(format!(
+            "the stored question has the unknown method {other}"
+        ))),
     }
 }
 
@@ -299,16 +327,32 @@ fn read_elicited(params: &RawValue, answer: &str) -> Result<ElicitAnswer, Misfit
     let action = match wire.action {
         Action::Accept => ElicitAction::Accept,
         // What a user declined needs no form, and is never checked against one.
-        Action::Decline => return Ok(ElicitAnswer { action: ElicitAction::Decline, content: None }),
-        Action::Cancel => return Ok(ElicitAnswer { action: ElicitAction::Cancel, content: None }),
+        Action::Decline => {
+            return Ok(ElicitAnswer {
+                action: ElicitAction::Decline,
+                content: None,
+            });
+        }
+        Action::Cancel => {
+            return Ok(ElicitAnswer {
+                action: ElicitAction::Cancel,
+                content: None,
+            });
+        }
     };
     let params: Params = serde_json::from_str(params.get()).map_err(misfit("a question"))?;
     let Some(schema) = params.requested_schema else {
-        return Ok(ElicitAnswer { action, content: None });
+        return Ok(ElicitAnswer {
+            action,
+            content: None,
+        });
     };
     let content = wire.content.unwrap_or_else(|| json!({}));
     check_against(&schema, &content)?;
-    Ok(ElicitAnswer { action, content: Some(content.to_string()) })
+    Ok(ElicitAnswer {
+        action,
+        content: Some(content.to_string()),
+    })
 }
 
 fn check_against(schema: &Value, content: &Value) -> Result<(), Misfit> {
@@ -317,7 +361,10 @@ fn check_against(schema: &Value, content: &Value) -> Result<(), Misfit> {
         .build(schema)
         .map_err(|error| Misfit(format!("the stored form is damaged: {error}")))?;
     validator.validate(content).map_err(|error| {
-        Misfit(format!("the content does not fit the form, at {}: {error}", error.instance_path()))
+        Misfit(format!(
+            "the content does not fit the form, at {}: {error}",
+            error.instance_path()
+        ))
     })
 }
 
@@ -332,7 +379,14 @@ fn read_roots(answer: &str) -> Result<Vec<Root>, Misfit> {
         name: Option<String>,
     }
     let wire: Wire = serde_json::from_str(answer).map_err(misfit("a list of roots"))?;
-    Ok(wire.roots.into_iter().map(|root| Root { uri: root.uri, name: root.name }).collect())
+    Ok(wire
+        .roots
+        .into_iter()
+        .map(|root| Root {
+            uri: root.uri,
+            name: root.name,
+        })
+        .collect())
 }
 
 fn read_sampled(answer: &str) -> Result<SamplingAnswer, Misfit> {
@@ -360,19 +414,38 @@ fn read_sampled(answer: &str) -> Result<SamplingAnswer, Misfit> {
             WireRole::User => Role::User,
             WireRole::Assistant => Role::Assistant,
         },
-        content: blocks.into_iter().map(read_block).collect::<Result<_, _>>()?,
+        content: blocks
+            .into_iter()
+            .map(read_block)
+            .collect::<Result<_, _>>()?,
         model: wire.model,
         stop_reason: wire.stop_reason,
     })
 }
 
 #[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "type",
+    rename_all = "snake_case",
+    rename_all_fields = "camelCase"
+)]
 enum WireBlock {
-    Text { text: String },
-    Image { data: String, mime_type: String },
-    Audio { data: String, mime_type: String },
-    ToolUse { id: String, name: String, input: Map<String, Value> },
+    Text {
+        text: String,
+    },
+    Image {
+        data: String,
+        mime_type: String,
+    },
+    Audio {
+        data: String,
+        mime_type: String,
+    },
+    ToolUse {
+        id: String,
+        name: String,
+        input: Map<String, Value>,
+    },
     ToolResult {
         tool_use_id: String,
         content: Vec<Value>,
@@ -383,20 +456,38 @@ enum WireBlock {
 }
 
 fn read_block(block: Value) -> Result<SamplingContent, Misfit> {
-    let text = |text: String| TextContent { text, annotations: None, meta: None };
+    let text = |text: String| TextContent {
+        text,
+        annotations: None,
+        meta: None,
+    };
     let media = |data: &str, mime_type| {
-        let data = STANDARD.decode(data).map_err(|_| Misfit("its data is no base64".to_owned()))?;
-        Ok(MediaContent { data, mime_type, annotations: None, meta: None })
+        let data = STANDARD
+            .decode(data)
+            .map_err(|_| Misfit("its data is no base64".to_owned()))?;
+        Ok(MediaContent {
+            data,
+            mime_type,
+            annotations: None,
+            meta: None,
+        })
     };
     let block: WireBlock = serde_json::from_value(block).map_err(misfit("a content block"))?;
     Ok(match block {
         WireBlock::Text { text: words } => SamplingContent::Text(text(words)),
         WireBlock::Image { data, mime_type } => SamplingContent::Image(media(&data, mime_type)?),
         WireBlock::Audio { data, mime_type } => SamplingContent::Audio(media(&data, mime_type)?),
-        WireBlock::ToolUse { id, name, input } => {
-            SamplingContent::ToolUse(ToolUse { id, name, input: Value::from(input).to_string() })
-        }
-        WireBlock::ToolResult { tool_use_id, content, structured_content, is_error } => {
+        WireBlock::ToolUse { id, name, input } => SamplingContent::ToolUse(ToolUse {
+            id,
+            name,
+            input: Value::from(input).to_string(),
+        }),
+        WireBlock::ToolResult {
+            tool_use_id,
+            content,
+            structured_content,
+            is_error,
+        } => {
             // A model's view of a tool's result is its text.
             let texts = content.iter().filter_map(|block| block["text"].as_str());
             SamplingContent::ToolResult(ToolResult {
@@ -410,8 +501,12 @@ fn read_block(block: Value) -> Result<SamplingContent, Misfit> {
 }
 
 /// Questions by key, as `inputRequests` has them.
-pub(crate) fn input_requests<'a>(questions: impl Iterator<Item = &'a Question>) -> Map<String, Value> {
-    questions.map(|asked| (asked.key.clone(), parsed(&asked.request))).collect()
+pub(crate) fn input_requests<'a>(
+    questions: impl Iterator<Item = &'a Question>,
+) -> Map<String, Value> {
+    questions
+        .map(|asked| (asked.key.clone(), parsed(&asked.request)))
+        .collect()
 }
 
 /// `inputResponses`: an object whose values are objects. Each is kept as its text.
@@ -420,7 +515,9 @@ pub(crate) fn read_responses(responses: &RawValue) -> Result<Vec<(String, String
         .map_err(|_| "inputResponses is not an object".to_owned())?;
     let read = |(key, value): (String, Value)| match value {
         Value::Object(_) => Ok((key, value.to_string())),
-        _ => Err(format!("inputResponses.{key} is no response: an object is expected")),
+        _ => Err(format!(
+            "inputResponses.{key} is no response: an object is expected"
+        )),
     };
     responses.into_iter().map(read).collect()
 }
@@ -431,10 +528,14 @@ mod tests {
     use longshore_runtime::contract::FormRequest;
 
     fn form(schema: &str) -> InputKind {
-        InputKind::Form(FormRequest { message: "Sure?".to_owned(), schema: schema.to_owned() })
+        InputKind::Form(FormRequest {
+            message: "Sure?".to_owned(),
+            schema: schema.to_owned(),
+        })
     }
 
-    const NAME: &str = r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
+    const NAME: &str =
+        r#"{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}"#;
 
     #[test]
     fn flat_forms_are_taken_and_others_refused() {
@@ -455,7 +556,12 @@ mod tests {
     fn only_safe_urls_are_asked() {
         assert!(check_url("https://example.com/login").is_ok());
         assert!(check_url("http://localhost:8080/").is_ok());
-        for wrong in ["http://example.com/", "javascript:alert(1)", "file:///etc/passwd", "no url"] {
+        for wrong in [
+            "http://example.com/",
+            "javascript:alert(1)",
+            "file:///etc/passwd",
+            "no url",
+        ] {
             assert!(check_url(wrong).is_err(), "{wrong}");
         }
     }
@@ -473,7 +579,10 @@ mod tests {
         ] {
             assert!(read_answer(&question, wrong).is_err(), "{wrong}");
         }
-        for unchecked in [r#"{"action":"decline"}"#, r#"{"action":"cancel","content":{"name":7}}"#] {
+        for unchecked in [
+            r#"{"action":"decline"}"#,
+            r#"{"action":"cancel","content":{"name":7}}"#,
+        ] {
             assert!(read_answer(&question, unchecked).is_ok(), "{unchecked}");
         }
     }

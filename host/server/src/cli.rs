@@ -1,0 +1,131 @@
+//! The command line.
+
+use crate::app::{self, COMPILE_COMMAND};
+use crate::config::{Config, Flags};
+use crate::{inspect, logs};
+use clap::{Parser, Subcommand};
+use std::io::Write;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// How long what blocks may still take when all else has ended: a compiler that is being killed, say.
+const LAST_WORK: Duration = Duration::from_secs(1);
+
+/// Runs untrusted WebAssembly plugins as MCP tools.
+#[derive(Debug, Parser)]
+#[command(name = "longshore", version)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Serve the plugins of a directory.
+    Serve {
+        /// The configuration, in TOML.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+        /// Where to listen [default: 127.0.0.1:7777].
+        #[arg(long, value_name = "ADDR")]
+        listen: Option<SocketAddr>,
+        /// The directory of the plugins [default: ./plugins].
+        #[arg(long, value_name = "DIR")]
+        plugins: Option<PathBuf>,
+        /// The directory of tasks, keys and components [default: ./data].
+        #[arg(long, value_name = "DIR")]
+        data: Option<PathBuf>,
+    },
+    /// Look at one plugin.
+    #[command(subcommand)]
+    Plugin(PluginCommand),
+    /// Compile a component from standard input to standard output.
+    #[command(name = COMPILE_COMMAND, hide = true)]
+    Compile {
+        /// Address space, in bytes.
+        memory_bytes: u64,
+        /// Time, in seconds of one core.
+        cpu_s: u64,
+    },
+}
+
+#[derive(Debug, Subcommand)]
+enum PluginCommand {
+    /// Say what a plugin is: version, imports, exports, tools.
+    Inspect {
+        /// A component.
+        file: PathBuf,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        /// The configuration, in TOML: its limits and its compile cache are used.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+    /// Load a plugin as the server would, and say why if it cannot be served.
+    Check {
+        /// A component.
+        file: PathBuf,
+        /// The configuration, in TOML: its limits and its compile cache are used.
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
+    },
+}
+
+/// Do what the command line says.
+pub(crate) fn run() -> ExitCode {
+    let done = match Cli::parse().command {
+        Command::Compile {
+            memory_bytes,
+            cpu_s,
+        } => {
+            return longshore_runtime::child_main(memory_bytes, cpu_s);
+        }
+        Command::Serve {
+            config,
+            listen,
+            plugins,
+            data,
+        } => {
+            let flags = Flags {
+                listen,
+                plugins_dir: plugins,
+                data_dir: data,
+            };
+            Config::load(config.as_deref(), flags)
+                .map_err(Into::into)
+                .and_then(|config| {
+                    logs::init(&config);
+                    block_on(app::serve(config))
+                })
+        }
+        Command::Plugin(PluginCommand::Inspect { file, json, config }) => {
+            block_on(inspect::inspect(&file, config.as_deref(), json)).and_then(|text| print(&text))
+        }
+        Command::Plugin(PluginCommand::Check { file, config }) => {
+            block_on(inspect::check(&file, config.as_deref())).and_then(|text| print(&text))
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("longshore: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(work);
+    runtime.shutdown_timeout(LAST_WORK);
+    done
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    writeln!(std::io::stdout(), "{text}").map_err(Into::into)
+}

@@ -1,0 +1,205 @@
+//! The HTTP transport: connections, their limits, their end; and the endpoints.
+//!
+//! - `answer`: answers, as JSON or as a stream of events.
+//! - `body`: reading bodies.
+//! - `endpoint`: `/mcp`, the rungs of the ladder that are about HTTP.
+//! - `gate`: `Host` and `Origin`.
+//! - `health`: `/healthz`, `/readyz`.
+//! - `media`: media types.
+//!
+//! It must not know what a method does.
+
+mod answer;
+mod body;
+mod endpoint;
+pub(crate) mod gate;
+mod health;
+mod media;
+
+use crate::app::App;
+use crate::config::Http;
+use axum::Router;
+use axum::routing::{any, get};
+use endpoint::Endpoint;
+use gate::Gate;
+use http::StatusCode;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::service::TowerToHyperService;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+/// How often an HTTP/2 client is asked whether it is still there, and how long it may take to say so.
+const PING_EVERY: Duration = Duration::from_secs(30);
+const PING_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// How long to wait after a connection could not be accepted: most often because of too many open files.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The end, in two steps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop {
+    /// Take nothing new, and let go on what goes on, for a while.
+    pub(crate) begin: CancellationToken,
+    /// Let nothing go on.
+    pub(crate) now: CancellationToken,
+}
+
+/// Serve until the stop, and until the calls that go on then have ended, or their time is over.
+pub(crate) async fn serve(
+    app: &Arc<App>,
+    listener: TcpListener,
+    stop: &Stop,
+) -> std::io::Result<()> {
+    let config = &app.config.http;
+    let gate = Gate::new(listener.local_addr()?, config);
+    let router = routes(Arc::new(Endpoint {
+        app: app.clone(),
+        gate,
+    }));
+    let seats = Arc::new(Semaphore::new(config.connections_max as usize));
+    let (builder, open) = (Arc::new(builder(config)), TaskTracker::new());
+    loop {
+        let accepted = tokio::select! {
+            () = stop.begin.cancelled() => break,
+            accepted = accept(&listener, &seats) => accepted,
+        };
+        let Some((stream, seat)) = accepted else {
+            continue;
+        };
+        let connection = Connection {
+            router: router.clone(),
+            builder: builder.clone(),
+            stop: stop.clone(),
+        };
+        let patience = Duration::from_millis(config.header_timeout_ms);
+        open.spawn(async move {
+            connection.serve(stream, patience).await;
+            drop(seat);
+        });
+    }
+    drop(listener);
+    open.close();
+    tokio::select! {
+        () = open.wait() => {}
+        () = stop.now.cancelled() => {}
+        () = pause(Duration::from_millis(config.drain_ms)) => {
+            tracing::warn!(connections = open.len(), "calls are cut off: the drain time is over");
+        }
+    }
+    stop.now.cancel();
+    open.wait().await;
+    Ok(())
+}
+
+fn routes(endpoint: Arc<Endpoint>) -> Router {
+    let app = endpoint.app.clone();
+    Router::new()
+        .route(
+            "/mcp",
+            any(move |request| endpoint::serve(endpoint.clone(), request)),
+        )
+        .route("/healthz", get(async || health::health()))
+        .route("/readyz", get(async move || health::readiness(&app)))
+        .fallback(async || {
+            (
+                StatusCode::NOT_FOUND,
+                "there is nothing here; the MCP endpoint is /mcp\n",
+            )
+        })
+}
+
+fn builder(config: &Http) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(config.header_timeout_ms))
+        .max_headers(config.headers_max as usize)
+        .max_buf_size(config.header_bytes_max as usize);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_header_list_size(config.header_bytes_max)
+        .max_concurrent_streams(config.streams_max)
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_TIMEOUT);
+    builder
+}
+
+/// The next connection, once there is a seat for it.
+async fn accept(
+    listener: &TcpListener,
+    seats: &Arc<Semaphore>,
+) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+    // The semaphore is never closed.
+    let seat = seats.clone().acquire_owned().await.ok()?;
+    match listener.accept().await {
+        Ok((stream, _)) => Some((stream, seat)),
+        Err(error) => {
+            tracing::warn!(%error, "a connection could not be accepted");
+            pause(ACCEPT_PAUSE).await;
+            None
+        }
+    }
+}
+
+struct Connection {
+    router: Router,
+    builder: Arc<Builder<TokioExecutor>>,
+    stop: Stop,
+}
+
+impl Connection {
+    /// Serve one connection to its end. Dropping what it serves ends the calls.
+    async fn serve(self, stream: TcpStream, patience: Duration) {
+        // Small events must not wait for more; without it they are only later.
+        let _ = stream.set_nodelay(true);
+        let used = Arc::new(AtomicBool::new(false));
+        let (inner, flag) = (TowerToHyperService::new(self.router), used.clone());
+        let service = hyper::service::service_fn(move |request| {
+            flag.store(true, Ordering::Relaxed);
+            hyper::service::Service::call(&inner, request)
+        });
+        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        tokio::pin!(connection);
+        // hyper bounds the time of a request's headers, but not of the first bytes, by which it tells HTTP/1 from HTTP/2.
+        let first_request = pause(patience);
+        tokio::pin!(first_request);
+        let (mut ending, mut waiting) = (false, true);
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, "a connection ended with an error");
+                    }
+                    return;
+                }
+                () = self.stop.now.cancelled() => return,
+                () = self.stop.begin.cancelled(), if !ending => {
+                    ending = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = &mut first_request, if waiting => {
+                    if !used.load(Ordering::Relaxed) {
+                        return;
+                    }
+                    waiting = false;
+                }
+            }
+        }
+    }
+}
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "waits of connections; no task depends on them"
+)]
+async fn pause(duration: Duration) {
+    tokio::time::sleep(duration).await;
+}

@@ -1,0 +1,198 @@
+//! Answers as HTTP: JSON, or a stream of events that is opened at the first notification.
+//!
+//! The body of a stream moves its call on. So a client that is gone, and its body with it, ends the call; and a client that
+//! does not read makes the call wait.
+
+use super::media::Accept;
+use crate::call::Undelivered;
+use crate::outcome::{Notices, Outcome};
+use crate::wire::{WireError, rpc};
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use http_body::{Frame, SizeHint};
+use serde_json::value::RawValue;
+use std::collections::VecDeque;
+use std::convert::Infallible;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tokio::sync::mpsc;
+
+/// Answer a request by what `dispatch` makes of it.
+pub(super) async fn answer(
+    id: Box<RawValue>,
+    accept: Accept,
+    dispatch: impl FnOnce(Notices) -> BoxFuture<'static, Outcome>,
+) -> Response {
+    if accept == Accept::Json {
+        let outcome = dispatch(Notices::unread()).await;
+        return json(&id, outcome);
+    }
+    let (notices, mut feed) = Notices::channel();
+    let mut call = dispatch(notices);
+    tokio::select! {
+        biased;
+        // The first notification has come: the status is settled, the rest is a stream.
+        Some(first) = feed.recv() => {
+            let queue = VecDeque::from([event(&first)]);
+            events(StatusCode::OK, Answer { queue, live: Some(Live { id, feed, call }), undelivered: None })
+        }
+        outcome = &mut call => {
+            let early: VecDeque<Bytes> = drain(&mut feed).collect();
+            if early.is_empty() && accept == Accept::Both {
+                return json(&id, outcome);
+            }
+            let status = if early.is_empty() { status(&outcome) } else { StatusCode::OK };
+            let mut answer = Answer { queue: early, live: None, undelivered: None };
+            answer.end(&id, outcome);
+            events(status, answer)
+        }
+    }
+}
+
+/// Refuse a request that was not dispatched.
+pub(super) fn refusal(id: Option<&RawValue>, error: WireError) -> Response {
+    let status = error.http_status;
+    let text = rpc::response(id, &Err(error));
+    respond(status, "application/json", Body::from(text))
+}
+
+fn status(outcome: &Outcome) -> StatusCode {
+    outcome
+        .result
+        .as_ref()
+        .err()
+        .map_or(StatusCode::OK, |error| error.http_status)
+}
+
+fn json(id: &RawValue, outcome: Outcome) -> Response {
+    let status = status(&outcome);
+    let text = rpc::response(Some(id), &outcome.result);
+    let queue = VecDeque::from([Bytes::from(text)]);
+    let answer = Answer {
+        queue,
+        live: None,
+        undelivered: outcome.undelivered,
+    };
+    respond(status, "application/json", Body::new(answer))
+}
+
+fn events(status: StatusCode, answer: Answer) -> Response {
+    let mut response = respond(status, "text/event-stream", Body::new(answer));
+    // Tells proxies not to hold events back.
+    let name = HeaderName::from_static("x-accel-buffering");
+    response
+        .headers_mut()
+        .insert(name, HeaderValue::from_static("no"));
+    response
+}
+
+fn respond(status: StatusCode, kind: &'static str, body: Body) -> Response {
+    let mut response = Response::new(body);
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    response
+        .headers_mut()
+        .insert(CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// One server-sent event; `message` is one line of JSON.
+fn event(message: &str) -> Bytes {
+    Bytes::from(format!("event: message\ndata: {message}\n\n"))
+}
+
+fn drain(feed: &mut mpsc::Receiver<String>) -> impl Iterator<Item = Bytes> {
+    std::iter::from_fn(|| feed.try_recv().ok()).map(|notice| event(&notice))
+}
+
+/// The body of an answer.
+struct Answer {
+    /// What can be written now.
+    queue: VecDeque<Bytes>,
+    /// The call, while it goes on.
+    live: Option<Live>,
+    /// What the last of the queue hands out.
+    undelivered: Option<Undelivered>,
+}
+
+struct Live {
+    id: Box<RawValue>,
+    feed: mpsc::Receiver<String>,
+    call: BoxFuture<'static, Outcome>,
+}
+
+impl Answer {
+    fn end(&mut self, id: &RawValue, outcome: Outcome) {
+        self.queue
+            .push_back(event(&rpc::response(Some(id), &outcome.result)));
+        self.undelivered = outcome.undelivered;
+    }
+
+    /// Take the first of the queue. With the last one the handle is on its way: from here on the connection writes it.
+    fn take(&mut self) -> Option<Bytes> {
+        let bytes = self.queue.pop_front()?;
+        if self.queue.is_empty()
+            && self.live.is_none()
+            && let Some(undelivered) = self.undelivered.take()
+        {
+            undelivered.delivered();
+        }
+        Some(bytes)
+    }
+
+    /// Move the call on; ready when there is something to write, or nothing more will come.
+    fn poll_live(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let Some(live) = &mut self.live else {
+            return Poll::Ready(());
+        };
+        if let Poll::Ready(Some(notice)) = live.feed.poll_recv(cx) {
+            self.queue.push_back(event(&notice));
+            return Poll::Ready(());
+        }
+        let outcome = live.call.as_mut().poll(cx);
+        self.queue.extend(drain(&mut live.feed));
+        if let Poll::Ready(outcome) = outcome
+            && let Some(live) = self.live.take()
+        {
+            self.end(&live.id, outcome);
+        }
+        if self.queue.is_empty() {
+            Poll::Pending
+        } else {
+            Poll::Ready(())
+        }
+    }
+}
+
+impl http_body::Body for Answer {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let answer = self.get_mut();
+        if answer.queue.is_empty() && answer.poll_live(cx).is_pending() {
+            return Poll::Pending;
+        }
+        Poll::Ready(answer.take().map(|bytes| Ok(Frame::data(bytes))))
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.queue.is_empty() && self.live.is_none()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if self.live.is_some() {
+            return SizeHint::default();
+        }
+        SizeHint::with_exact(self.queue.iter().map(|bytes| bytes.len() as u64).sum())
+    }
+}

@@ -1,0 +1,54 @@
+//! `/healthz` and `/readyz`: for those who run the server.
+
+use crate::app::App;
+use axum::body::Body;
+use axum::response::Response;
+use http::header::CONTENT_TYPE;
+use http::{HeaderValue, StatusCode};
+use serde_json::{Value, json};
+use std::sync::atomic::Ordering;
+
+/// The process is alive.
+pub(super) fn health() -> Response {
+    respond(StatusCode::OK, &json!({ "status": "ok" }))
+}
+
+/// Whether requests are taken, and which plugins are served.
+pub(super) fn readiness(app: &App) -> Response {
+    let ready = app.ready.load(Ordering::Acquire);
+    let snapshot = app.runtime.snapshot();
+    let plugins: Vec<Value> = snapshot
+        .plugins
+        .values()
+        .map(|plugin| json!({ "name": plugin.name, "version": plugin.version }))
+        .collect();
+    let refused: Vec<Value> = snapshot
+        .refused
+        .values()
+        .map(|refusal| {
+            json!({
+                "name": refusal.plugin,
+                "reason": refusal.reason.to_string(),
+                "still_serving": refusal.still_serving,
+            })
+        })
+        .collect();
+    let status = if ready {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
+    respond(
+        status,
+        &json!({ "ready": ready, "plugins": plugins, "refused": refused }),
+    )
+}
+
+fn respond(status: StatusCode, body: &Value) -> Response {
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = status;
+    response
+        .headers_mut()
+        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response
+}

@@ -1,0 +1,178 @@
+//! Media types: what a body is, and what the client takes (rung 5 of the ladder).
+
+use http::HeaderMap;
+use http::header::{ACCEPT, CONTENT_ENCODING, CONTENT_TYPE};
+
+const JSON: &str = "application/json";
+const EVENTS: &str = "text/event-stream";
+
+/// What a client takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Accept {
+    /// JSON; notifications are not sent.
+    Json,
+    /// A stream of events.
+    Events,
+    /// JSON, or a stream of events where there are notifications.
+    Both,
+}
+
+/// Whether the body is JSON, not compressed.
+///
+/// # Errors
+/// What it would have to be.
+pub(super) fn check_body(headers: &HeaderMap) -> Result<(), &'static str> {
+    let mut types = headers.get_all(CONTENT_TYPE).iter();
+    let stated = types
+        .next()
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
+    let (essence, parameters) = stated.split_once(';').unwrap_or((stated, ""));
+    let utf8 = parameters.split(';').all(|parameter| {
+        let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
+        let value = value.trim().trim_matches('"');
+        !name.trim().eq_ignore_ascii_case("charset") || value.eq_ignore_ascii_case("utf-8")
+    });
+    if types.next().is_some() || !essence.trim().eq_ignore_ascii_case(JSON) || !utf8 {
+        return Err("the header Content-Type must be application/json, in UTF-8");
+    }
+    let plain = |value: &http::HeaderValue| value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !headers.get_all(CONTENT_ENCODING).iter().all(plain) {
+        return Err("the body must not be compressed (Content-Encoding)");
+    }
+    Ok(())
+}
+
+/// What the client takes; `None` if neither JSON nor events. Events are sent only to who names them: `*/*` means JSON.
+pub(super) fn accepted(headers: &HeaderMap) -> Option<Accept> {
+    let ranges: Vec<Range> = headers
+        .get_all(ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(Range::parse)
+        .collect();
+    if ranges.is_empty() && !headers.contains_key(ACCEPT) {
+        return Some(Accept::Json);
+    }
+    let takes = |kind: &str, least: u8| {
+        let matching = ranges
+            .iter()
+            .filter_map(|range| Some((range.precision(kind)?, range.wanted)));
+        matching
+            .max_by_key(|(precision, _)| *precision)
+            .is_some_and(|(precision, wanted)| wanted && precision >= least)
+    };
+    match (takes(JSON, 0), takes(EVENTS, 1)) {
+        (true, true) => Some(Accept::Both),
+        (true, false) => Some(Accept::Json),
+        (false, true) => Some(Accept::Events),
+        // `*/*` with JSON excluded.
+        (false, false) => takes(EVENTS, 0).then_some(Accept::Events),
+    }
+}
+
+/// One entry of `Accept`.
+struct Range {
+    essence: String,
+    /// Its weight is not zero.
+    wanted: bool,
+}
+
+impl Range {
+    fn parse(text: &str) -> Option<Self> {
+        let mut parts = text.split(';').map(str::trim);
+        let essence = parts
+            .next()
+            .filter(|essence| essence.contains('/'))?
+            .to_ascii_lowercase();
+        let weight = parts.find_map(|parameter| parameter.strip_prefix("q="));
+        let wanted = weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|q| q > 0.0));
+        Some(Self { essence, wanted })
+    }
+
+    /// How precisely it means this type, if it does: 0 is anything.
+    fn precision(&self, kind: &str) -> Option<u8> {
+        let main = kind.split('/').next()?;
+        match self.essence.as_str() {
+            essence if essence == kind => Some(2),
+            essence if essence.strip_suffix("/*") == Some(main) => Some(1),
+            "*/*" => Some(0),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(list: &[(&'static str, &str)]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in list {
+            headers.append(*name, value.parse().unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn accept_is_refused_only_if_it_admits_neither() {
+        for (accept, expected) in [
+            ("application/json, text/event-stream", Some(Accept::Both)),
+            ("text/event-stream, application/json", Some(Accept::Both)),
+            ("text/event-stream;q=0.5, */*", Some(Accept::Both)),
+            ("*/*", Some(Accept::Json)),
+            ("application/*", Some(Accept::Json)),
+            ("APPLICATION/JSON; q=0.9", Some(Accept::Json)),
+            ("text/event-stream", Some(Accept::Events)),
+            (
+                "text/event-stream, application/json;q=0",
+                Some(Accept::Events),
+            ),
+            ("text/html", None),
+            ("application/json;q=0", None),
+            ("", None),
+        ] {
+            assert_eq!(
+                accepted(&headers(&[("accept", accept)])),
+                expected,
+                "{accept}"
+            );
+        }
+        assert_eq!(accepted(&HeaderMap::new()), Some(Accept::Json));
+        let two = headers(&[
+            ("accept", "application/json"),
+            ("accept", "text/event-stream"),
+        ]);
+        assert_eq!(accepted(&two), Some(Accept::Both));
+    }
+
+    #[test]
+    fn a_body_is_json_in_utf8() {
+        for good in [
+            "application/json",
+            "Application/JSON; charset=UTF-8",
+            "application/json;charset=\"utf-8\"",
+        ] {
+            assert!(
+                check_body(&headers(&[("content-type", good)])).is_ok(),
+                "{good}"
+            );
+        }
+        for wrong in [
+            "text/plain",
+            "application/json; charset=latin1",
+            "application/jsonp",
+            "",
+        ] {
+            assert!(
+                check_body(&headers(&[("content-type", wrong)])).is_err(),
+                "{wrong}"
+            );
+        }
+        assert!(check_body(&HeaderMap::new()).is_err());
+        let json = ("content-type", "application/json");
+        assert!(check_body(&headers(&[json, ("content-encoding", "gzip")])).is_err());
+        assert!(check_body(&headers(&[json, ("content-encoding", "identity")])).is_ok());
+    }
+}

@@ -1,0 +1,167 @@
+//! `longshore plugin inspect` and `check`: one file, looked at as the server would.
+
+use crate::app::runtime_settings;
+use crate::catalogue;
+use crate::config::{Config, Flags};
+use anyhow::Context as _;
+use longshore_runtime::contract::{TaskSupport, Tool};
+use longshore_runtime::{Inspection, Plugin, Runtime};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a plugin is, as text or JSON.
+///
+/// # Errors
+/// If it is no component that compiles.
+pub(crate) async fn inspect(
+    file: &Path,
+    config: Option<&Path>,
+    as_json: bool,
+) -> anyhow::Result<String> {
+    let bench = Bench::new(config)?;
+    let named = || format!("{}", file.display());
+    let inspection = bench.runtime.inspect_file(file).await.with_context(named)?;
+    // A component that is no plugin still has imports and exports to be seen.
+    let plugin = bench.runtime.check_file(file).await;
+    if as_json {
+        let tools = plugin
+            .as_ref()
+            .ok()
+            .map(|plugin| plugin.tools.iter().map(tool_json).collect::<Vec<_>>());
+        let problem = plugin.err().map(|error| error.to_string());
+        return Ok(serde_json::to_string_pretty(&json!({
+            "version": inspection.version,
+            "component_bytes": inspection.component_bytes,
+            "imports": inspection.imports,
+            "exports": inspection.exports,
+            "tools": tools,
+            "problem": problem,
+        }))?);
+    }
+    let mut text = inspection_text(&inspection);
+    match plugin {
+        Ok(plugin) => text.push_str(&tools_text(&plugin)),
+        Err(error) => text.push_str(&format!("it cannot be served: {error}")),
+    }
+    Ok(text)
+}
+
+/// Load a plugin as the server would. Tools that would be left out are named in the text.
+///
+/// # Errors
+/// Why it cannot be served.
+pub(crate) async fn check(file: &Path, config: Option<&Path>) -> anyhow::Result<String> {
+    let bench = Bench::new(config)?;
+    let named = || format!("{} cannot be served", file.display());
+    let plugin = Arc::new(bench.runtime.check_file(file).await.with_context(named)?);
+    let left_out = catalogue::left_out(&plugin, &bench.config);
+    let served = plugin.tools.len() - left_out.len();
+    let mut text = format!("{}: good, {served} tools", file.display());
+    for tool in left_out {
+        text.push_str(&format!(
+            "\nthe tool {} is left out: {}",
+            tool.tool, tool.reason
+        ));
+    }
+    Ok(text)
+}
+
+/// A runtime to try one file in. What it keeps, it keeps in a folder that goes with it, but for the compile cache of a
+/// configuration.
+struct Bench {
+    runtime: Runtime,
+    config: Config,
+    _folder: Folder,
+}
+
+impl Bench {
+    fn new(path: Option<&Path>) -> anyhow::Result<Self> {
+        let folder = Folder::new()?;
+        let mut config = Config::load(path, Flags::default())?;
+        if path.is_none() {
+            config.compile_cache_dir = folder.0.join("cache");
+        }
+        let runtime = Runtime::new(runtime_settings(&config, folder.0.join("components"))?)?;
+        Ok(Self {
+            runtime,
+            config,
+            _folder: folder,
+        })
+    }
+}
+
+/// A folder that is removed when it is dropped.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> anyhow::Result<Self> {
+        let mut unique = [0; 8];
+        getrandom::fill(&mut unique)?;
+        let path = std::env::temp_dir().join(format!("longshore-{}", hex::encode(unique)));
+        longshore_runtime::private_folder(&path)?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What stays behind is a few files in the system's folder for such.
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn inspection_text(inspection: &Inspection) -> String {
+    let mut text = format!(
+        "version {}\nsize    {} bytes\n",
+        inspection.version, inspection.component_bytes
+    );
+    for (kind, names) in [
+        ("imports", &inspection.imports),
+        ("exports", &inspection.exports),
+    ] {
+        text.push_str(kind);
+        text.push('\n');
+        for name in names {
+            // Writing to a string cannot fail.
+            let _ = writeln!(text, "  {name}");
+        }
+    }
+    text
+}
+
+fn tools_text(plugin: &Plugin) -> String {
+    let line = |tool: &Tool| {
+        let description = tool.description.as_deref().unwrap_or_default();
+        let first = description.lines().next().unwrap_or_default();
+        format!(
+            "\n  {} (task {}): {first}",
+            tool.name,
+            support_name(tool.task_support)
+        )
+    };
+    let lines: String = plugin.tools.iter().map(line).collect();
+    format!("tools{lines}")
+}
+
+fn tool_json(tool: &Tool) -> Value {
+    let schema = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::from(text));
+    json!({
+        "name": tool.name,
+        "title": tool.title,
+        "description": tool.description,
+        "input_schema": schema(&tool.input_schema),
+        "output_schema": tool.output_schema.as_deref().map(schema),
+        "task_support": support_name(tool.task_support),
+        "asks_first": tool.asks_first,
+    })
+}
+
+fn support_name(support: TaskSupport) -> &'static str {
+    match support {
+        TaskSupport::Forbidden => "forbidden",
+        TaskSupport::Optional => "optional",
+        TaskSupport::Required => "required",
+    }
+}
