@@ -1,0 +1,147 @@
+//! Cancellation: within the grace period and 100 ms, whatever the guest does, and while others are served.
+
+use crate::servers::{GRACE_MS, shared};
+use longshore_tests::client::Message;
+use longshore_tests::server::{FIXTURES, HOSTILE, Server, Task, VERSION_A};
+use longshore_tests::wait::Watch;
+use serde_json::{Value, json};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+use std::time::Duration;
+
+const BOUND: Duration = Duration::from_millis(GRACE_MS + 100);
+
+/// Cancels, and measures until a client can see it: from before the request to the reply that says so.
+fn cancel_and_measure(server: &Server, task: &Task<'_>) -> Duration {
+    let mut connection = server.connect();
+    let watch = Watch::start();
+    let cancel = Message::task("tasks/cancel", &task.id);
+    connection.exchange(&cancel).unwrap().result();
+    loop {
+        let get = Message::task("tasks/get", &task.id);
+        let view = connection.exchange(&get).unwrap();
+        let status = view.result()["status"].as_str().unwrap();
+        if status == "cancelled" {
+            return watch.elapsed();
+        }
+        assert!(["working", "input_required"].contains(&status), "{view:?}");
+        assert!(watch.elapsed() < Duration::from_secs(10), "never cancelled");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+/// Cancels such a task ten times in a row, while other calls are made.
+fn check(component: &str, tool: &str, arguments: &Value, ready: impl Fn(&Task<'_>)) {
+    let config = format!(
+        "[tasks]\ngrace_ms = {GRACE_MS}\n[plugins.{}.tools.{tool}]\ntask_support = \"required\"\n",
+        component
+            .rsplit('/')
+            .next()
+            .unwrap()
+            .trim_end_matches(".wasm"),
+    );
+    let server = Server::start(&[component, VERSION_A], &config);
+    let over = AtomicBool::new(false);
+    let answered = AtomicU32::new(0);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut connection = server.connect();
+            while !over.load(Ordering::Relaxed) {
+                let watch = Watch::start();
+                let call = Message::call("version", json!({}));
+                assert_eq!(connection.exchange(&call).unwrap().text(), "a");
+                assert!(
+                    watch.elapsed() < Duration::from_secs(1),
+                    "{:?}",
+                    watch.elapsed()
+                );
+                answered.fetch_add(1, Ordering::Relaxed);
+                thread::sleep(Duration::from_millis(10));
+            }
+        });
+        let stop = StopAtEnd(&over);
+        for turn in 1..=10 {
+            let task = server.call_task(tool, arguments.clone());
+            ready(&task);
+            let taken = cancel_and_measure(&server, &task);
+            assert!(taken < BOUND, "the {turn}th time it took {taken:?}");
+        }
+        drop(stop);
+    });
+    assert!(answered.load(Ordering::Relaxed) > 10);
+}
+
+/// Also when a test fails, or its threads would never be joined.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Long enough for the guest to be in its loop or its wait.
+fn soon(task: &Task<'_>) {
+    thread::sleep(Duration::from_millis(50));
+    assert_eq!(task.get()["status"], "working");
+}
+
+#[test]
+fn an_endless_loop() {
+    check(HOSTILE, "spin", &json!({}), soon);
+}
+
+#[test]
+fn an_endless_loop_of_host_calls() {
+    check(HOSTILE, "poll_flood", &json!({}), soon);
+}
+
+#[test]
+fn a_long_sleep() {
+    check(HOSTILE, "sleep", &json!({ "ms": 60_000 }), soon);
+}
+
+#[test]
+fn a_wait_for_input() {
+    check(FIXTURES, "ask_one", &json!({}), |task| {
+        task.wait("input_required");
+    });
+}
+
+#[test]
+fn a_guest_that_does_as_it_is_told_ends_before_the_grace_period() {
+    let config = "[tasks]\ngrace_ms = 20000\n";
+    let server = Server::start(&[FIXTURES], config);
+    for (tool, arguments) in [
+        ("sleep_required", json!({ "ms": 60_000 })),
+        ("spin", json!({})),
+    ] {
+        let task = server.call_task(tool, arguments);
+        let taken = cancel_and_measure(&server, &task);
+        assert!(taken < Duration::from_secs(2), "{tool} took {taken:?}");
+    }
+}
+
+#[test]
+fn a_waiting_task_takes_no_answer_after_its_cancellation() {
+    let server = shared();
+    let task = server.call_task("ask_one", json!({}));
+    task.wait("input_required");
+    task.cancel().result();
+    task.wait("cancelled");
+    task.update(json!({ "number": { "action": "accept", "content": { "number": 1 } } }));
+    assert_eq!(task.get()["status"], "cancelled");
+}
+
+#[test]
+fn cancelled_notifications_do_not_touch_a_task() {
+    let server = shared();
+    let call = Message::call("sleep_required", json!({ "ms": 700 }))
+        .id("the call")
+        .tasks();
+    let reply = server.send(&call);
+    let task = server.task(reply.task_id());
+    let note = Message::new("notifications/cancelled").param("requestId", "the call");
+    assert_eq!(server.send(&note.notification()).status(), 202);
+    assert_eq!(task.wait_text(), "slept 700 ms");
+}

@@ -1,0 +1,167 @@
+//! The command line and the configuration: what an operator does wrong is told by name.
+
+use longshore_tests::server::{FIXTURES, Home, Server, VERSION_A, binary, component};
+use longshore_tests::wait::{PATIENCE, wait_for};
+use rustix::process::Signal;
+use serde_json::{Value, json};
+use std::process::{Command, Output, Stdio};
+
+fn run(command: &mut Command) -> Output {
+    let command = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    wait_for("the command to end", PATIENCE, || child.try_wait().unwrap());
+    child.wait_with_output().unwrap()
+}
+
+fn plugin(arguments: &[&str]) -> Output {
+    run(Command::new(binary()).arg("plugin").args(arguments))
+}
+
+fn text(output: &Output) -> String {
+    let (out, err) = (&output.stdout, &output.stderr);
+    String::from_utf8_lossy(out).into_owned() + &String::from_utf8_lossy(err)
+}
+
+#[test]
+fn check_accepts_a_plugin() {
+    let output = plugin(&["check", component(VERSION_A).to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn check_refuses_what_is_none_and_says_why() {
+    for (name, word) in [
+        ("core", "core module"),
+        ("empty", "longshore:plugin/tools"),
+        ("no-tools", "tools"),
+        ("unknown-import", "import"),
+        ("trap-list", "trap"),
+        ("next-version", "longshore:plugin"),
+    ] {
+        let path = component(&format!("guests/hostile/{name}.wasm"));
+        let output = plugin(&["check", path.to_str().unwrap()]);
+        let said = text(&output);
+        assert_eq!(output.status.code(), Some(1), "{name}: {said}");
+        assert!(said.contains(word), "{name}: no {word} in {said}");
+        assert!(!said.contains("panicked"), "{said}");
+    }
+    let output = plugin(&["check", "/no/such/file.wasm"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(
+        text(&output).contains("/no/such/file.wasm"),
+        "{}",
+        text(&output)
+    );
+}
+
+#[test]
+fn inspect_tells_the_tools() {
+    let path = component(FIXTURES);
+    let output = plugin(&["inspect", "--json", path.to_str().unwrap()]);
+    assert!(output.status.success(), "{}", text(&output));
+    let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let tools = told["tools"].as_array().unwrap();
+    let names: Vec<_> = tools.iter().map(|tool| &tool["name"]).collect();
+    assert!(names.contains(&&json!("ask_first")), "{names:?}");
+    let people = plugin(&["inspect", path.to_str().unwrap()]);
+    assert!(people.status.success());
+    assert!(text(&people).contains("ask_first"));
+}
+
+/// A server with these settings must end at once, with a failure that says this.
+fn check_refused(config: &str, words: &[&str]) {
+    let home = Home::new(&[], config);
+    let output = run(&mut home.command());
+    let said = text(&output);
+    assert!(!output.status.success(), "{config}: {said}");
+    for word in words {
+        assert!(said.contains(word), "{config}: no {word} in {said}");
+    }
+    assert!(!said.contains("panicked"), "{said}");
+}
+
+#[test]
+fn a_bad_setting_is_named() {
+    check_refused("no_such_key = 1", &["no_such_key"]);
+    check_refused("[tasks]\ngrace = 1", &["grace"]);
+    check_refused("[tasks]\ngrace_ms = \"long\"", &["grace_ms"]);
+    check_refused("[no_such_table]", &["no_such_table"]);
+    check_refused("[plugins.x.limits]\nfule = 1", &["fule"]);
+    check_refused("[plugins.x.limits]\nfuel = 0", &["fuel"]);
+    check_refused(
+        "[plugins.x.tools.y]\ntask_support = \"maybe\"",
+        &["task_support", "maybe"],
+    );
+    check_refused("not TOML", &["longshore.toml"]);
+}
+
+#[test]
+fn a_missing_config_is_named() {
+    let output = run(Command::new(binary()).args(["serve", "--config", "/no/such.toml"]));
+    assert!(!output.status.success());
+    assert!(text(&output).contains("/no/such.toml"), "{}", text(&output));
+}
+
+#[test]
+fn s03_a_second_server_on_one_data_folder_is_refused() {
+    let mut server = Server::start(&[VERSION_A], "");
+    let output = run(&mut server.home.command());
+    let said = text(&output);
+    assert!(!output.status.success(), "{said}");
+    let data = server.home.data();
+    assert!(
+        said.contains("in use") && said.contains(data.to_str().unwrap()),
+        "{said}"
+    );
+    assert!(!said.contains("panicked"), "{said}");
+    server.check_alive();
+    assert_eq!(server.call("version", json!({})).text(), "a");
+    // A lock that nobody holds any more blocks nobody.
+    let server = Server::start_in(server.kill());
+    assert_eq!(server.call("version", json!({})).text(), "a");
+}
+
+#[test]
+fn a_port_that_is_taken_is_named() {
+    let server = Server::start(&[VERSION_A], "");
+    let home = Home::new(&[], "");
+    let address = server.address().to_string();
+    let mut command = Command::new(binary());
+    command
+        .args(["serve", "--listen", &address])
+        .arg("--config")
+        .arg(home.config());
+    command
+        .arg("--plugins")
+        .arg(home.plugins())
+        .arg("--data")
+        .arg(home.data());
+    let output = run(&mut command);
+    assert!(!output.status.success());
+    assert!(text(&output).contains(&address), "{}", text(&output));
+}
+
+#[test]
+fn both_signals_end_it_well_with_work_under_way() {
+    for signal in [Signal::TERM, Signal::INT] {
+        let server = Server::start(&[FIXTURES], "");
+        let task = server.call_task("sleep_required", json!({ "ms": 60_000 }));
+        let id = task.id.clone();
+        server.signal(signal);
+        let (status, home) = server.terminate();
+        assert!(status.success(), "{status}");
+        // It was shut down, not cancelled.
+        let server = Server::start_in(home);
+        assert_eq!(server.task(&id).get()["status"], "working");
+    }
+}
+
+#[test]
+fn standard_output_stays_empty() {
+    let home = Home::new(&[VERSION_A, "guests/hostile/core.wasm"], "no_such_key = 1");
+    let output = run(&mut home.command());
+    assert_eq!(output.stdout, b"");
+}

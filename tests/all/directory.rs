@@ -1,0 +1,229 @@
+//! The folder of the plugins is followed: what changes there shows soon, and a bad file does no harm.
+
+use longshore_tests::client::Message;
+use longshore_tests::server::{FIXTURES, Server, VERSION_A, VERSION_B, component};
+use longshore_tests::wait::{Watch, wait_for};
+use serde_json::{Value, json};
+use std::fs;
+use std::thread;
+use std::time::Duration;
+
+/// A change must show within this time. It has been compiled before by another test, or it is this small.
+const BOUND: Duration = Duration::from_secs(3);
+
+fn bytes(path: &str) -> Vec<u8> {
+    fs::read(component(path)).unwrap()
+}
+
+/// Compiles these components into the shared cache, so that a bound measures the server and not the compiler.
+fn warm(components: &[&str]) {
+    drop(Server::start(components, ""));
+}
+
+fn wait_for_tool(server: &Server, tool: &str, there: bool) {
+    wait_for(&format!("{tool} to be {there}"), BOUND, || {
+        let listed = server.tools().iter().any(|name| name == tool);
+        (listed == there).then_some(())
+    });
+}
+
+fn wait_for_version(server: &Server, version: &str) {
+    wait_for(&format!("version {version}"), BOUND, || {
+        (server.call("version", json!({})).text() == version).then_some(())
+    });
+}
+
+#[test]
+fn a_new_file_is_served_a_replaced_one_changes_a_removed_one_goes() {
+    warm(&[VERSION_A, VERSION_B]);
+    let server = Server::start(&[], "");
+    assert_eq!(server.tools(), Vec::<String>::new());
+    server.home.install_as("v.wasm", &bytes(VERSION_A));
+    wait_for_tool(&server, "version", true);
+    wait_for_version(&server, "a");
+    for version in ["b", "a", "b"] {
+        server
+            .home
+            .install_as("v.wasm", &bytes(&format!("guests/versions/{version}.wasm")));
+        wait_for_version(&server, version);
+    }
+    fs::remove_file(server.home.plugins().join("v.wasm")).unwrap();
+    wait_for_tool(&server, "version", false);
+    let reply = server.call("version", json!({}));
+    assert_eq!((reply.status(), reply.code()), (200, -32602));
+}
+
+#[test]
+fn w01_a_file_that_is_written_piece_by_piece() {
+    warm(&[VERSION_B]);
+    let server = Server::start(&[VERSION_A], "");
+    let new = bytes(VERSION_B);
+    let path = server.home.plugins().join("a.wasm");
+    let mut file = fs::File::create(&path).unwrap();
+    for piece in new.chunks(new.len() / 6 + 1) {
+        std::io::Write::write_all(&mut file, piece).unwrap();
+        let watch = Watch::start();
+        while watch.elapsed() < Duration::from_millis(150) {
+            let text = server.call("version", json!({})).text().to_owned();
+            assert!(["a", "b"].contains(&text.as_str()), "{text}");
+        }
+    }
+    drop(file);
+    wait_for_version(&server, "b");
+}
+
+#[test]
+fn a_running_call_finishes_on_its_version() {
+    warm(&[FIXTURES, VERSION_A]);
+    let server = Server::start(&[FIXTURES], "");
+    let task = server.call_task("sleep_required", json!({ "ms": 2_500 }));
+    let asking = server.call_task("ask_one", json!({}));
+    asking.wait("input_required");
+    thread::scope(|scope| {
+        let plain = scope.spawn(|| {
+            server
+                .call("sleep", json!({ "ms": 2_500 }))
+                .text()
+                .to_owned()
+        });
+        // The call has to be there before the file goes.
+        thread::sleep(Duration::from_millis(200));
+        server.home.install_as("fixtures.wasm", &bytes(VERSION_A));
+        wait_for_tool(&server, "version", true);
+        wait_for_tool(&server, "sleep", false);
+        assert_eq!(plain.join().unwrap(), "slept 2500 ms");
+    });
+    assert_eq!(task.wait_text(), "slept 2500 ms");
+    let number = json!({ "action": "accept", "content": { "number": 1 } });
+    asking.answer("number", number);
+    assert_eq!(asking.wait_text(), "the number is 1");
+}
+
+#[test]
+fn a_task_finishes_on_its_version_after_a_restart_too() {
+    warm(&[FIXTURES, VERSION_A]);
+    let server = Server::start(&[FIXTURES], "[tasks]\nlinger_ms = 0\n");
+    let asking = server.call_task("ask_one", json!({}));
+    asking.wait("input_required");
+    let id = asking.id;
+    server.home.install_as("fixtures.wasm", &bytes(VERSION_A));
+    wait_for_tool(&server, "version", true);
+    let server = Server::start_in(server.kill());
+    let number = json!({ "action": "accept", "content": { "number": 2 } });
+    server.task(&id).answer("number", number);
+    assert_eq!(server.task(&id).wait_text(), "the number is 2");
+}
+
+/// What `/readyz` says.
+fn ready(server: &Server) -> (u16, String) {
+    server.get("/readyz")
+}
+
+#[test]
+fn a_bad_file_leaves_the_old_one_serving() {
+    warm(&[VERSION_A, VERSION_B]);
+    let mut server = Server::start(&[VERSION_A], "");
+    let good = bytes(VERSION_B);
+    for (what, bad) in [
+        ("a core module", bytes("guests/hostile/core.wasm")),
+        (
+            "a component without tools",
+            bytes("guests/hostile/no-tools.wasm"),
+        ),
+        ("nothing", Vec::new()),
+        ("text", b"hello".to_vec()),
+        ("a part", good[..100].to_vec()),
+        ("a larger part", good[..good.len() / 2].to_vec()),
+    ] {
+        server.home.install_as("a.wasm", &bad);
+        wait_for(&format!("/readyz to name {what}"), BOUND, || {
+            ready(&server).1.contains("a.wasm").then_some(())
+        });
+        assert_eq!(server.call("version", json!({})).text(), "a", "{what}");
+        server.home.install_as("a.wasm", &bytes(VERSION_A));
+        wait_for(&format!("{what} to be forgotten"), BOUND, || {
+            (!ready(&server).1.contains("a.wasm")).then_some(())
+        });
+    }
+    server.home.install_as("a.wasm", &good);
+    wait_for_version(&server, "b");
+    server.check_alive();
+}
+
+#[test]
+fn w07_broken_plugins_at_the_start_do_not_keep_the_others_away() {
+    let bad = [
+        "core",
+        "empty",
+        "no-tools",
+        "trap-list",
+        "unknown-import",
+        "wrong-type",
+        "trap-init",
+    ];
+    let paths: Vec<_> = bad
+        .iter()
+        .map(|name| format!("guests/hostile/{name}.wasm"))
+        .collect();
+    let mut components: Vec<_> = paths.iter().map(String::as_str).collect();
+    components.push(VERSION_A);
+    let mut server = Server::start(&components, "");
+    assert_eq!(server.call("version", json!({})).text(), "a");
+    assert_eq!(server.tools(), ["version"]);
+    let (status, text) = ready(&server);
+    assert_eq!(status, 200, "{text}");
+    for name in bad {
+        assert!(text.contains(name), "{name} is not in {text}");
+        assert!(server.log().contains(name), "{name} is not in the log");
+    }
+    server.check_alive();
+}
+
+#[test]
+fn h04_an_endless_start_does_not_block_the_others() {
+    let mut server = Server::start(&[VERSION_A], "");
+    for name in ["spin-init", "spin-list", "recurse-init"] {
+        server.home.install(&format!("guests/hostile/{name}.wasm"));
+    }
+    let watch = Watch::start();
+    while watch.elapsed() < Duration::from_secs(2) {
+        assert_eq!(server.call("version", json!({})).text(), "a");
+    }
+    for name in ["spin-init", "spin-list", "recurse-init"] {
+        wait_for(
+            &format!("{name} to be refused"),
+            Duration::from_secs(30),
+            || ready(&server).1.contains(name).then_some(()),
+        );
+    }
+    assert_eq!(server.tools(), ["version"]);
+    server.check_alive();
+}
+
+#[test]
+fn two_plugins_with_one_name_of_a_tool() {
+    let server = Server::start(&[VERSION_A], "");
+    server.home.install_as("z.wasm", &bytes(VERSION_B));
+    wait_for("the loser to be named", BOUND, || {
+        server.log().contains("z").then_some(())
+    });
+    let tools = server.tools();
+    assert_eq!(
+        tools.iter().filter(|tool| *tool == "version").count(),
+        1,
+        "{tools:?}"
+    );
+    assert_eq!(server.call("version", json!({})).text(), "a");
+}
+
+#[test]
+fn health_and_readiness() {
+    let server = Server::start(&[VERSION_A], "");
+    let (status, _) = server.get("/healthz");
+    assert_eq!(status, 200);
+    let (status, text) = ready(&server);
+    assert_eq!(status, 200, "{text}");
+    let list = server.send(&Message::new("tools/list"));
+    assert_eq!(list.result()["tools"][0]["name"], "version");
+    assert_ne!(list.result()["tools"][0].get("inputSchema"), None::<&Value>);
+}

@@ -1,0 +1,334 @@
+//! The ladder of checks, as one table: each rung, and each pair of neighbours, where a request that fails both must get the
+//! answer of the earlier one. Rungs that are not there yet (authentication, listen) have no rows.
+
+use longshore_tests::client::{META_CAPABILITIES, META_VERSION, Message, TASKS, VERSION};
+use longshore_tests::server::{CONFORMANCE, FIXTURES, Server};
+use longshore_tests::wait::{PATIENCE, wait_for};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// What a request must get.
+#[derive(Clone, Copy, Debug)]
+enum Expected {
+    /// A status; the body is free.
+    Status(u16),
+    /// A status and an error.
+    Error(u16, i64),
+    /// The same, and its message has this in it: neighbours that share a code are told apart.
+    Says(u16, i64, &'static str),
+    /// A status, and an error that is not of a header and does not have this in it.
+    SaysNot(u16, &'static str),
+    /// A result of a tool that says it failed.
+    Failed,
+    /// A result.
+    Good,
+}
+
+use Expected::{Error, Failed, Good, Says, SaysNot, Status};
+
+/// The rungs or pair of rungs, the request, and what it must get.
+type Row = (&'static str, Message, Expected);
+
+const CONFIG: &str = "
+[http]
+body_bytes_max = 65536
+body_timeout_ms = 2000
+[lists]
+page_size = 5
+[plugins.conformance.tools.test_custom_header]
+task_support = \"optional\"
+[plugins.fixtures.tools.echo]
+task_support = \"required\"
+";
+
+fn list() -> Message {
+    Message::new("tools/list")
+}
+
+fn stats() -> Message {
+    Message::call("stats", json!({ "text": "a b" }))
+}
+
+fn get(id: &str) -> Message {
+    Message::task("tasks/get", id)
+}
+
+/// Of the right shape, and nobody's.
+const NO_TASK: &str = "00000000000000000000000000000000";
+
+fn evil(message: Message) -> Message {
+    message.header("Origin", "http://evil.example")
+}
+
+fn wrong_name(message: Message) -> Message {
+    message.header("Mcp-Name", "other")
+}
+
+fn wrong_method(message: Message) -> Message {
+    message.header("Mcp-Method", "other")
+}
+
+fn old(message: Message) -> Message {
+    message
+        .header("MCP-Protocol-Version", "1900-01-01")
+        .meta(META_VERSION, "1900-01-01")
+}
+
+fn no_capabilities(message: Message) -> Message {
+    message.no_meta(META_CAPABILITIES).malformed()
+}
+
+fn bare(message: Message) -> Message {
+    message.no_param("_meta").malformed()
+}
+
+fn too_long(message: Message) -> Message {
+    message.header("Content-Length", "65537")
+}
+
+fn headers(message: Message, count: usize) -> Message {
+    (0..count).fold(message, |message, n| {
+        message.also_header(&format!("X-{n}"), "x")
+    })
+}
+
+fn text_of(message: &Message) -> String {
+    message.json().to_string()
+}
+
+/// The JSON of a message, with this in the place of that.
+fn replaced(message: Message, that: &str, this: &str) -> Message {
+    let text = text_of(&message);
+    assert!(text.contains(that), "{that} is not in {text}");
+    message.body(text.replacen(that, this, 1))
+}
+
+/// Rows, each on a line of its own: rungs, request, what it must get.
+macro_rules! rows {
+    ($($rungs:literal => $message:expr => $expected:expr;)*) => {
+        vec![$(($rungs, $message, $expected)),*]
+    };
+}
+
+/// Before the body is parsed.
+fn transport() -> Vec<Row> {
+    rows! {
+        "-" => list() => Good;
+        "1: path" => list().path("/other") => Status(404);
+        "1: bytes" => list().header("X-Long", &"x".repeat(100_000)) => Status(431);
+        "1: count" => headers(list(), 2_000) => Status(431);
+        "1+2" => evil(list().path("/other")) => Status(404);
+        "2: origin" => evil(list()) => Status(403);
+        "2: host" => list().header("Host", "evil.example") => Status(403);
+        "2: every verb" => evil(list().verb("GET")) => Status(403);
+        "2+5" => evil(list()).header("Content-Type", "text/plain") => Status(403);
+        "4" => list().verb("PUT") => Status(405);
+        "4+5" => list().verb("PUT").header("Content-Type", "text/plain") => Status(405);
+        "4+5: accept" => list().verb("PUT").header("Accept", "text/html") => Status(405);
+        "5: type" => list().header("Content-Type", "text/plain") => Status(415);
+        "5: no type" => list().no_header("Content-Type") => Status(415);
+        "5: charset" => list().header("Content-Type", "application/json; charset=utf-8") => Good;
+        "5: accept" => list().header("Accept", "text/html") => Status(406);
+        "5: anything" => list().header("Accept", "*/*") => Good;
+        "5: no accept" => list().no_header("Accept") => Good;
+        "5: one will do" => list().header("Accept", "application/json") => Good;
+        "5+6" => too_long(list()).header("Content-Type", "text/plain") => Status(415);
+        "5+6: accept" => too_long(list()).header("Accept", "text/html") => Status(406);
+        "6" => too_long(list()) => Status(413);
+        "6+7" => too_long(list()).body("{") => Status(413);
+    }
+}
+
+/// The text, and the shape of a message.
+fn message() -> Vec<Row> {
+    let doubled = |that: &str, this: &str| replaced(list(), that, this);
+    let version = format!(r#""{META_VERSION}":"{VERSION}""#);
+    let two_versions = format!("{version},{version}");
+    let twice = r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"tools/list","#;
+    let note = r#"{"jsonrpc":"2.0","method":"notifications/x","method":"notifications/y"}"#;
+    rows! {
+        "7: JSON" => list().body("{") => Error(400, -32700);
+        "7: UTF-8" => list().body(b"{\"jsonrpc\":\"\xff\xfe\"}") => Error(400, -32700);
+        "7: depth" => list().body("[".repeat(10_000) + &"]".repeat(10_000)) => Error(400, -32700);
+        "7+8: double id" => list().body(twice) => Error(400, -32700);
+        "7+8: batch" => list().body(r#"[{"jsonrpc":"2.0""#) => Error(400, -32700);
+        "8: batch" => list().body(format!("[{}]", text_of(&list()))) => Error(400, -32600);
+        "8: version" => list().edit(|json| json["jsonrpc"] = json!("1.0")).malformed() => Error(400, -32600);
+        "8: id" => list().id(Value::Null).malformed() => Error(400, -32600);
+        "8: fraction" => list().id(json!(1.5)).malformed() => Error(400, -32600);
+        "8: method" => list().edit(|json| json["method"] = json!(7)).malformed() => Error(400, -32600);
+        "8: params" => list().edit(|json| json["params"] = json!([1])).malformed() => Error(400, -32600);
+        "8: double, top" => doubled(r#""id":1"#, r#""id":1,"id":1"#) => Error(400, -32600);
+        "8: double, params" => doubled(r#""params":{"#, r#""params":{"x":1,"x":2,"#) => Error(400, -32600);
+        "8: double, _meta" => doubled(&version, &two_versions) => Error(400, -32600);
+        "8: unknown members" => list().edit(|json| json["x"] = json!({})) => Good;
+        "8+9" => list().body(note) => Error(400, -32600);
+    }
+}
+
+/// Notifications, eras, versions.
+fn version() -> Vec<Row> {
+    let unknown = || Message::new("no/such");
+    rows! {
+        "9" => bare(list().notification()) => Status(202);
+        "9+10" => bare(list().notification()).header("MCP-Protocol-Version", "1900-01-01") => Status(202);
+        "9+13" => wrong_method(list().notification()) => Status(202);
+        "10: this version" => bare(list()) => Error(400, -32602);
+        "10: unknown" => bare(list()).header("MCP-Protocol-Version", "1900-01-01") => Error(400, -32022);
+        "10: none" => bare(list()).no_header("MCP-Protocol-Version") => Status(400);
+        "10+11" => bare(list()).no_header("MCP-Protocol-Version") => SaysNot(400, "Mcp-Method");
+        "10+13" => wrong_method(bare(list())) => Error(400, -32602);
+        "10: session" => list().header("Mcp-Session-Id", "x") => Good;
+        "11: header" => list().header("MCP-Protocol-Version", "1900-01-01") => Error(400, -32020);
+        "11: absent" => list().no_header("MCP-Protocol-Version") => Error(400, -32020);
+        "11: twice" => list().also_header("MCP-Protocol-Version", "x") => Error(400, -32020);
+        "11+12: header" => list().header("MCP-Protocol-Version", "1900-01-01") => Error(400, -32020);
+        "11+12: body" => list().meta(META_VERSION, "1900-01-01") => Error(400, -32020);
+        "12" => old(list()) => Error(400, -32022);
+        "12+13" => wrong_method(old(list())) => Error(400, -32022);
+        "12+14" => old(unknown()) => Error(400, -32022);
+    }
+}
+
+/// Where a request goes, and what its headers say of that.
+fn route() -> Vec<Row> {
+    let unknown = || Message::new("no/such");
+    rows! {
+        "13" => wrong_method(list()) => Error(400, -32020);
+        "13: absent" => list().no_header("Mcp-Method") => Error(400, -32020);
+        "13+14" => wrong_method(unknown()) => Error(400, -32020);
+        "14" => unknown() => Error(404, -32601);
+        "14: no feature" => Message::new("prompts/get").param("name", "x") => Error(404, -32601);
+        "14+15" => wrong_name(Message::new("prompts/get").param("name", "x")) => Error(404, -32601);
+        "14+16" => no_capabilities(unknown()) => Error(404, -32601);
+        "15" => wrong_name(stats()) => Error(400, -32020);
+        "15: absent" => stats().no_header("Mcp-Name") => Error(400, -32020);
+        "15: task" => wrong_name(get(NO_TASK)) => Error(400, -32020);
+        "15: nothing to compare" => stats().no_param("name").malformed() => Error(200, -32602);
+        "15+16" => no_capabilities(wrong_name(stats())) => Error(400, -32020);
+        "15+17" => wrong_name(get(NO_TASK)).meta(META_CAPABILITIES, json!({})) => Error(400, -32020);
+    }
+}
+
+/// What the client declares, and the shape of the parameters.
+fn params() -> Vec<Row> {
+    let undeclared = |message: Message| message.meta(META_CAPABILITIES, json!({}));
+    let null = |message: Message| message.param("arguments", Value::Null).malformed();
+    let update = || Message::task("tasks/update", NO_TASK).param("inputResponses", json!({}));
+    rows! {
+        "16" => no_capabilities(list()) => Error(400, -32602);
+        "16: no object" => list().meta(META_CAPABILITIES, 1).malformed() => Error(400, -32602);
+        "16+17" => no_capabilities(get(NO_TASK)) => Error(400, -32602);
+        "16+18" => no_capabilities(null(stats())) => Says(400, -32602, META_CAPABILITIES);
+        "17" => undeclared(get(NO_TASK)) => Error(400, -32021);
+        "17: no object" => get(NO_TASK).capability("extensions", json!({ TASKS: 1 })).malformed() => Error(400, -32021);
+        "17+18" => undeclared(get("x").param("taskId", 7)).malformed() => Error(400, -32021);
+        "17+20" => undeclared(update()) => Error(400, -32021);
+        "18" => null(stats()) => Says(200, -32602, "arguments");
+        "18: no name" => stats().no_param("name").malformed() => Says(200, -32602, "name");
+        "18: no task" => get("x").no_param("taskId").malformed() => Says(200, -32602, "taskId");
+        "18: no answers" => update().no_param("inputResponses").malformed() => Says(200, -32602, "inputResponses");
+        "18+20" => null(Message::call("no_such", json!({}))) => Says(200, -32602, "arguments");
+        "18+20: task" => update().param("inputResponses", 1).malformed() => Says(200, -32602, "inputResponses");
+    }
+}
+
+/// The tool, the task, and what they need.
+fn tool() -> Vec<Row> {
+    let state = |message: Message| message.param("requestState", "junk");
+    let header = || Message::call("test_custom_header", json!({ "value": "v" }));
+    rows! {
+        "20: tool" => Message::call("no_such", json!({})) => Says(200, -32602, "no_such");
+        "20: task" => get(NO_TASK) => Error(200, -32602);
+        "20: cursor" => list().param("cursor", "junk") => Says(200, -32602, "cursor");
+        "20: empty cursor" => list().param("cursor", "") => Says(200, -32602, "cursor");
+        "20+22" => state(Message::call("no_such", json!({}))) => Says(200, -32602, "no_such");
+        "21: absent" => header().tasks() => Error(400, -32020);
+        "21: wrong" => header().header("Mcp-Param-Value", "w").tasks() => Error(400, -32020);
+        "21+22" => header() => Error(400, -32020);
+        "21: right" => header().header("Mcp-Param-Value", "v").tasks() => Good;
+        "21: others" => stats().header("Mcp-Param-Value", "w") => Good;
+        "21+23" => state(header()).tasks() => Error(400, -32020);
+        "21+24" => header().param("arguments", json!({})).header("Mcp-Param-Value", "v").tasks() => Error(400, -32020);
+        "22" => Message::call("echo", json!({ "text": "x" })) => Error(400, -32021);
+        "22: asks first" => Message::call("ask_first", json!({})) => Error(400, -32021);
+        "22+23" => state(Message::call("echo", json!({ "text": "x" }))) => Error(400, -32021);
+        "22+24" => Message::call("echo", json!({ "text": 7 })) => Error(400, -32021);
+        "23: state" => state(stats()) => Says(200, -32602, "requestState");
+        "23: no text" => stats().param("requestState", 7).malformed() => Error(200, -32602);
+        "23: answers" => stats().param("inputResponses", json!({ "a": 7 })).malformed() => Error(200, -32602);
+        "23+24" => state(stats().param("arguments", json!({ "text": 7 }))) => Error(200, -32602);
+        "24" => stats().param("arguments", json!({ "text": 7 })) => Failed;
+        "24: as a task" => Message::call("echo", json!({ "text": 7 })).tasks() => Failed;
+        "24: absent is empty" => Message::call("ver", json!({})).no_param("arguments") => Good;
+    }
+}
+
+#[test]
+fn each_rung_and_each_pair_of_neighbours() {
+    let mut server = Server::start(&[FIXTURES, CONFORMANCE], CONFIG);
+    let mut faults = String::new();
+    for (rungs, message, expected) in [transport(), message(), version(), route(), params(), tool()]
+        .into_iter()
+        .flatten()
+    {
+        if let Some(got) = fault(&server, &message, expected) {
+            let _ = writeln!(faults, "rung {rungs}: not {expected:?}, but {got}");
+        }
+    }
+    assert!(faults.is_empty(), "\n{faults}");
+    server.check_alive();
+}
+
+/// What came, if it is not what was expected.
+fn fault(server: &Server, message: &Message, expected: Expected) -> Option<String> {
+    let mut connection = server.connect();
+    // The server may refuse a request before it has all of it.
+    let _ = connection.write(&message.bytes(server.address()));
+    let reply = match connection.reply(message.method()) {
+        Ok(reply) => reply,
+        Err(error) => return Some(format!("{error}")),
+    };
+    let response = reply.messages.last().cloned().unwrap_or_default();
+    let code = response["error"]["code"].as_i64().unwrap_or_default();
+    let text = response["error"]["message"].as_str().unwrap_or_default();
+    let as_wished = match expected {
+        Status(status) => reply.status() == status,
+        Error(status, wished) => (reply.status(), code) == (status, wished),
+        Says(status, wished, word) => {
+            (reply.status(), code) == (status, wished) && text.contains(word)
+        }
+        SaysNot(status, word) => reply.status() == status && code != -32020 && !text.contains(word),
+        Failed => response["result"]["isError"] == true,
+        Good => reply.status() == 200 && response["result"]["isError"] != true && code == 0,
+    };
+    (!as_wished).then(|| format!("{} {response}", reply.head.start))
+}
+
+#[test]
+fn the_last_rung_is_admission() {
+    let config = "[limits]\nconcurrent_runs = 1\nqueued_calls = 0\n";
+    let mut server = Server::start(&[FIXTURES], config);
+    let task = server.call_task("sleep_required", json!({ "ms": 60_000 }));
+    let full = wait_for("the one slot to be taken", PATIENCE, || {
+        let reply = server.call("ver", json!({}));
+        reply.response().get("error").is_some().then_some(reply)
+    });
+    assert_eq!((full.status(), full.code()), (200, -32603));
+    assert_eq!(full.error()["data"]["reason"], "busy");
+    // 24 before 25.
+    let bad = server.call("stats", json!({ "text": 7 }));
+    assert_eq!(bad.result()["isError"], true);
+    // 23 before 25.
+    let state = Message::call("stats", json!({ "text": "x" })).param("requestState", "junk");
+    assert_eq!(server.send(&state).code(), -32602);
+    // Requests that run nothing need no slot.
+    assert_eq!(task.get()["status"], "working");
+    task.cancel().result();
+    task.wait("cancelled");
+    assert_eq!(
+        server.call("stats", json!({ "text": "x" })).result()["isError"],
+        Value::Null
+    );
+    server.check_alive();
+}

@@ -1,0 +1,25 @@
+//! The outer tests: the real `longshore`, with real components, driven over the wire and the command line.
+//!
+//! One binary, so that servers and their compile cache are shared. A test whose name starts with an id, such as `p01`, is a
+//! case that went wrong in another server of this kind. Build first: `cargo xtask plugins` and `cargo build`.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends where it cannot go on, and says where that was"
+)]
+
+mod cancel;
+mod command;
+mod crash;
+mod directory;
+mod header;
+mod host;
+mod ladder;
+mod plain;
+mod question;
+mod replay;
+mod request;
+mod rmcp_client;
+mod rounds;
+mod servers;
+mod task;

@@ -1,0 +1,243 @@
+//! Cases of single requests: ids, bodies that are none, sizes, batches, notifications.
+
+use crate::servers::shared;
+use longshore_tests::client::Message;
+use longshore_tests::server::{FIXTURES, Server};
+use longshore_tests::wait::{Watch, wait_for};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::ErrorKind;
+use std::time::Duration;
+
+#[test]
+fn p01_ids_are_echoed_exactly() {
+    let server = shared();
+    for id in [
+        json!(1),
+        json!("1"),
+        json!("init-1"),
+        json!(""),
+        json!(-7),
+        json!(0),
+        json!(9_007_199_254_740_993_i64),
+    ] {
+        let reply = server.send(&Message::new("tools/list").id(id.clone()));
+        assert_eq!(reply.response()["id"], id);
+        let error = server.send(&Message::new("no/such").id(id.clone()));
+        assert_eq!(error.response()["id"], id);
+    }
+}
+
+#[test]
+fn p01_an_id_of_any_other_type_is_refused() {
+    let server = shared();
+    for id in [json!(1.5), json!(true), json!([1]), json!({"a": 1})] {
+        let reply = server.send(&Message::new("tools/list").id(id.clone()).malformed());
+        assert_eq!((reply.status(), reply.code()), (400, -32600), "{id}");
+        check_no_id(reply.response());
+    }
+}
+
+fn check_no_id(response: &Value) {
+    let id = response.get("id");
+    assert!(id.is_none_or(Value::is_null), "invented: {response:#}");
+}
+
+#[test]
+fn p03_errors_never_invent_an_id() {
+    let server = shared();
+    for (body, code) in [
+        (r#"{"jsonrpc":"2.0","id":"#, -32700),
+        ("", -32700),
+        (" ", -32700),
+        ("[]", -32600),
+        ("null", -32600),
+        (r#""x""#, -32600),
+        ("7", -32600),
+        ("{}", -32600),
+    ] {
+        let reply = server.send(&Message::new("tools/list").body(body));
+        assert_eq!((reply.status(), reply.code()), (400, code), "{body:?}");
+        check_no_id(reply.response());
+    }
+}
+
+#[test]
+fn p08_batches_are_refused_and_nothing_runs() {
+    let server = shared();
+    let call = |id| {
+        Message::call("sleep_required", json!({ "ms": 1 }))
+            .id(id)
+            .tasks()
+            .json()
+            .clone()
+    };
+    for body in [json!([call(1), call(2)]), json!([]), json!([1])] {
+        let reply = server.send(&Message::new("tools/call").body(body.to_string()));
+        assert_eq!((reply.status(), reply.code()), (400, -32600), "{body}");
+        assert_eq!(reply.messages.len(), 1);
+        check_no_id(reply.response());
+    }
+}
+
+#[test]
+fn p15_notifications_get_202_and_nothing_else() {
+    let server = shared();
+    let cancelled = Message::new("notifications/cancelled").param("requestId", 77);
+    for message in [
+        cancelled,
+        Message::new("notifications/initialized"),
+        Message::new("notifications/no_such"),
+        // Rules of headers and `_meta` are for requests.
+        Message::new("notifications/no_such")
+            .no_param("_meta")
+            .no_header("Mcp-Method"),
+        Message::new("tools/list"),
+    ] {
+        let reply = server.send(&message.notification());
+        assert_eq!(reply.status(), 202);
+        assert_eq!(reply.body, b"");
+    }
+}
+
+/// Resident memory of a process, in bytes.
+fn memory_bytes(server: &Server) -> u64 {
+    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
+    let line = status
+        .lines()
+        .find(|line| line.starts_with("VmRSS:"))
+        .unwrap();
+    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+    kib << 10
+}
+
+const BODY_BYTES_MAX: usize = 1 << 20;
+
+fn small() -> Server {
+    let config = format!("[http]\nbody_bytes_max = {BODY_BYTES_MAX}\nbody_timeout_ms = 500\n");
+    Server::start(&[FIXTURES], &config)
+}
+
+#[test]
+fn p07_a_body_over_the_limit_is_refused_from_its_header() {
+    let mut server = small();
+    let before = memory_bytes(&server);
+    for length in ["67108864", "10737418240", "99999999999999999999999999"] {
+        let message = Message::new("tools/list")
+            .header("Content-Length", length)
+            .body("{");
+        let watch = Watch::start();
+        let mut connection = server.connect();
+        connection.write(&message.bytes(server.address())).unwrap();
+        let reply = connection.reply("tools/list").unwrap();
+        assert!([413, 400].contains(&reply.status()), "{length}: {reply:?}");
+        assert!(watch.elapsed() < Duration::from_secs(2), "{length}");
+    }
+    let grown = memory_bytes(&server).saturating_sub(before);
+    assert!(
+        grown < 2 * BODY_BYTES_MAX as u64 + (8 << 20),
+        "{grown} bytes more"
+    );
+    server.check_alive();
+}
+
+#[test]
+fn p07_an_endless_body_is_refused_where_it_exceeds_the_limit() {
+    let mut server = small();
+    let message = Message::new("tools/list").no_header("Content-Length");
+    let message = message.header("Transfer-Encoding", "chunked").body("");
+    let mut connection = server.connect();
+    connection.write(&message.bytes(server.address())).unwrap();
+    let chunk = format!("10000\r\n{}\r\n", " ".repeat(1 << 16));
+    let mut sent = 0;
+    // The server may close the connection as soon as it has answered.
+    while sent < 64 * BODY_BYTES_MAX && connection.write(chunk.as_bytes()).is_ok() {
+        sent += 1 << 16;
+        if connection.has_answer() {
+            break;
+        }
+    }
+    let reply = connection.reply("tools/list").unwrap();
+    assert_eq!(reply.status(), 413);
+    assert!(sent < 16 * BODY_BYTES_MAX, "only after {sent} bytes");
+    server.check_alive();
+}
+
+#[test]
+fn p07_a_trickle_is_closed_after_a_while() {
+    let mut server = small();
+    let message = Message::new("tools/list")
+        .header("Content-Length", "1000")
+        .body("{");
+    let watch = Watch::start();
+    let mut connection = server.connect();
+    connection.write(&message.bytes(server.address())).unwrap();
+    wait_for("the server to give up", Duration::from_secs(5), || {
+        (connection.write(b" ").is_err() || connection.has_answer()).then_some(())
+    });
+    assert!(watch.elapsed() >= Duration::from_millis(400));
+    match connection.reply("tools/list") {
+        Ok(reply) => assert_eq!(reply.status(), 408),
+        Err(error) => assert_ne!(error.kind(), ErrorKind::WouldBlock, "left open"),
+    }
+    server.check_alive();
+}
+
+#[test]
+fn p07_a_huge_id_does_no_harm() {
+    let mut server = small();
+    let id = "x".repeat(4 << 20);
+    let message = Message::new("tools/list").id(id);
+    let bytes = message.bytes(server.address());
+    let mut connection = server.connect();
+    // It may be refused before all of it is there.
+    let _ = connection.write(&bytes);
+    let reply = connection.reply("tools/list").unwrap();
+    assert_eq!(reply.status(), 413);
+    assert!(reply.body.len() < 10_000);
+    server.check_alive();
+}
+
+#[test]
+fn a_body_just_within_the_limit_is_taken() {
+    let server = small();
+    let text = "x".repeat(BODY_BYTES_MAX - 1_000);
+    assert_eq!(server.call("echo", json!({ "text": text })).text(), text);
+}
+
+#[test]
+fn deep_json_gets_one_answer() {
+    let mut server = Server::start(&[FIXTURES], "");
+    for levels in [50, 5_000, 200_000] {
+        for (open, close) in [("{\"a\":", "}"), ("[", "]")] {
+            let nest = format!("{}1{}", open.repeat(levels), close.repeat(levels));
+            let plain = Message::call("echo_json", json!({})).json().to_string();
+            let deep = plain.replace(
+                r#""arguments":{}"#,
+                &format!(r#""arguments":{{"x":{nest}}}"#),
+            );
+            assert_ne!(plain, deep);
+            let watch = Watch::start();
+            let reply = server.send(&Message::call("echo_json", json!({})).body(deep));
+            assert!(watch.elapsed() < Duration::from_secs(2), "{levels} levels");
+            if let Some(error) = reply.response().get("error") {
+                let code = error["code"].as_i64().unwrap();
+                assert!([-32700, -32600, -32602].contains(&code), "{error:#}");
+            }
+        }
+    }
+    server.check_alive();
+}
+
+#[test]
+fn requests_of_one_connection_are_answered_in_turn() {
+    let server = shared();
+    let mut connection = server.connect();
+    for turn in 0..20 {
+        let text = format!("turn {turn}");
+        let message = Message::call("echo", json!({ "text": text })).id(turn);
+        let reply = connection.exchange(&message).unwrap();
+        assert_eq!(reply.response()["id"], turn);
+        assert_eq!(reply.text(), text);
+    }
+}

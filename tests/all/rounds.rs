@@ -1,0 +1,268 @@
+//! Questions of plain calls: rounds of requests, with what was learned sealed in `requestState`.
+
+use crate::servers::{shared, with_and_without_lingering};
+use longshore_tests::client::{Message, accept, answer, decline};
+use longshore_tests::server::{FIXTURES, Server, VERSION_A};
+use serde_json::{Value, json};
+
+/// The next round of a call: the same call, with answers and the state that came.
+fn next(call: &Message, asked: &Value, answers: Value) -> Message {
+    let next = call.clone().param("inputResponses", answers);
+    next.param("requestState", asked["requestState"].clone())
+}
+
+fn ask(server: &Server, call: &Message) -> Value {
+    let asked = server.send(call).result().clone();
+    assert_eq!(asked["resultType"], "input_required", "{asked:#}");
+    asked
+}
+
+fn keys(asked: &Value) -> Vec<&str> {
+    let requests = asked["inputRequests"].as_object().unwrap();
+    requests.keys().map(String::as_str).collect()
+}
+
+fn one() -> Message {
+    Message::call("ask_one", json!({})).asks()
+}
+
+fn number(number: u64) -> Value {
+    answer("number", accept(json!({ "number": number })))
+}
+
+with_and_without_lingering! {
+    /// Accepted and declined.
+    fn one_round(server) {
+        for (reply, text) in [
+            (accept(json!({ "number": 42 })), "the number is 42"),
+            (decline(), "declined"),
+        ] {
+            let asked = ask(server, &one());
+            assert_eq!(keys(&asked), ["number"]);
+            assert!(asked["requestState"].is_string());
+            let done = server.send(&next(&one(), &asked, answer("number", reply)).id("second"));
+            assert_eq!(done.text(), text);
+        }
+    }
+
+    /// Several rounds; each has a state of its own.
+    fn several_rounds(server) {
+        let call = Message::call("ask_again", json!({ "times": 3 })).asks();
+        let mut asked = ask(server, &call);
+        let mut states = vec![asked["requestState"].clone()];
+        for turn in 1..=3 {
+            let key = keys(&asked)[0].to_owned();
+            let answers = answer(&key, accept(json!({ "name": format!("n{turn}") })));
+            let reply = server.send(&next(&call, &asked, answers));
+            if turn == 3 {
+                assert_eq!(reply.text(), "n1, n2, n3");
+                return;
+            }
+            asked = reply.result().clone();
+            assert!(!states.contains(&asked["requestState"]));
+            states.push(asked["requestState"].clone());
+        }
+    }
+
+    /// Some answers now, the others later; those that do not fit are asked for again.
+    fn partial_answers(server) {
+        let call = Message::call("ask_all", json!({})).asks();
+        let asked = ask(server, &call);
+        assert_eq!(keys(&asked).len(), 4);
+        let some = json!({
+            "roots": { "roots": [{ "uri": "file:///r" }] },
+            "page": { "action": "accept" },
+            "name": accept(json!({ "name": 5 })),
+        });
+        let asked = ask(server, &next(&call, &asked, some));
+        let mut left = keys(&asked);
+        left.sort_unstable();
+        assert_eq!(left, ["name", "sampling"]);
+        let rest = json!({
+            "name": accept(json!({ "name": "Ada" })),
+            "sampling": {
+                "role": "assistant", "model": "m", "content": { "type": "text", "text": "hi" },
+            },
+        });
+        let done = server.send(&next(&call, &asked, rest));
+        assert_eq!(done.text(), "Ada; opened; hi; file:///r");
+    }
+
+    /// The state is used up by nothing: a request that is sent again gets the same answer.
+    fn the_same_round_twice(server) {
+        let asked = ask(server, &one());
+        for _ in 0..2 {
+            let done = server.send(&next(&one(), &asked, number(7)));
+            assert_eq!(done.text(), "the number is 7");
+        }
+    }
+}
+
+#[test]
+fn answers_on_the_first_call_are_taken_without_a_state() {
+    let server = shared();
+    let answers = json!({
+        "number": accept(json!({ "number": 3 })), "unknown": decline(), "other": decline(),
+    });
+    let done = server.send(&one().param("inputResponses", answers));
+    assert_eq!(done.text(), "the number is 3");
+    // Wrong keys only: it is asked as if there were none.
+    let asked = ask(
+        &server,
+        &one().param("inputResponses", answer("wrong", decline())),
+    );
+    assert_eq!(keys(&asked), ["number"]);
+}
+
+#[test]
+fn no_answer_is_asked_again() {
+    let server = shared();
+    let asked = ask(&server, &one());
+    let asked = ask(&server, &next(&one(), &asked, json!({})));
+    let off = answer("number", accept(json!({ "number": "many" })));
+    let asked = ask(&server, &next(&one(), &asked, off));
+    let done = server.send(&next(&one(), &asked, number(1)));
+    assert_eq!(done.text(), "the number is 1");
+}
+
+fn refused(server: &Server, message: &Message) {
+    let reply = server.send(message);
+    assert_eq!(
+        (reply.status(), reply.code()),
+        (200, -32602),
+        "{}",
+        message.json()
+    );
+}
+
+#[test]
+fn a_forged_state_is_refused() {
+    let server = shared();
+    let asked = ask(&server, &one());
+    let good = asked["requestState"].as_str().unwrap();
+    let mut swapped = good.to_owned().into_bytes();
+    let middle = swapped.len() / 2;
+    swapped[middle] = if swapped[middle] == b'A' { b'B' } else { b'A' };
+    for state in [
+        format!("{good}-TAMPERED"),
+        format!("{good}="),
+        format!("{good}A"),
+        good[..good.len() - 1].to_owned(),
+        good[1..].to_owned(),
+        String::from_utf8(swapped).unwrap(),
+        String::new(),
+        "junk".to_owned(),
+        "x".repeat(100_000),
+    ] {
+        refused(
+            &server,
+            &next(&one(), &asked, number(1)).param("requestState", state),
+        );
+    }
+    let done = server.send(&next(&one(), &asked, number(1)));
+    assert_eq!(done.text(), "the number is 1");
+}
+
+#[test]
+fn a_state_is_bound_to_its_call() {
+    let server = shared();
+    let call = Message::call("ask_again", json!({ "times": 2 })).asks();
+    let asked = ask(&server, &call);
+    let name = answer("name", accept(json!({ "name": "x" })));
+    // Other arguments, another tool.
+    let other = Message::call("ask_again", json!({ "times": 3 })).asks();
+    refused(&server, &next(&other, &asked, name.clone()));
+    refused(
+        &server,
+        &next(
+            &Message::call("ask2", json!({})).asks(),
+            &asked,
+            name.clone(),
+        ),
+    );
+    // The same arguments, written otherwise, are the same.
+    let text = call.json().to_string();
+    let spaced = text.replace(r#"{"times":2}"#, r#"{ "times" : 2 }"#);
+    assert_ne!(text, spaced);
+    ask(&server, &next(&call, &asked, name));
+}
+
+#[test]
+fn a_state_is_of_its_server_and_survives_a_restart() {
+    let server = Server::start(&[FIXTURES], "");
+    let asked = ask(&server, &one());
+    refused(&shared(), &next(&one(), &asked, number(1)));
+    let server = Server::start_in(server.kill());
+    let done = server.send(&next(&one(), &asked, number(1)));
+    assert_eq!(done.text(), "the number is 1");
+}
+
+#[test]
+fn a_state_is_of_its_plugins_version() {
+    // The fixtures under the name of another plugin, which then is replaced.
+    let server = Server::start(&[VERSION_A], "");
+    let fixtures = std::fs::read(longshore_tests::server::component(FIXTURES)).unwrap();
+    server.home.install_as("changing.wasm", &fixtures);
+    let bound = std::time::Duration::from_secs(5);
+    longshore_tests::wait::wait_for("the plugin to come", bound, || {
+        server.tools().contains(&"ask_one".to_owned()).then_some(())
+    });
+    let asked = ask(&server, &one());
+    // Another version with the same tools: bytes that change nothing, in a custom section.
+    let mut changed = fixtures;
+    changed.extend([0, 5, 1, b'x', 1, 2, 3]);
+    server.home.install_as("changing.wasm", &changed);
+    longshore_tests::wait::wait_for("the other version", bound, || {
+        let reply = server.send(&next(&one(), &asked, number(1)));
+        let error = reply.response().get("error")?;
+        assert_eq!(error["code"], -32602);
+        Some(())
+    });
+}
+
+#[test]
+fn only_what_the_client_declared_is_asked() {
+    let server = shared();
+    let form = Message::call("ask_one", json!({})).capability("elicitation", json!({}));
+    ask(&server, &form);
+    for undeclared in [
+        Message::call("ask_one", json!({})),
+        Message::call("ask_one", json!({})).capability("elicitation", json!({ "url": {} })),
+        Message::call("ask_all", json!({})).capability("elicitation", json!({})),
+    ] {
+        let reply = server.send(&undeclared);
+        assert_eq!(
+            (reply.status(), reply.code()),
+            (400, -32021),
+            "{undeclared:?}"
+        );
+        assert!(reply.error()["data"]["requiredCapabilities"].is_object());
+    }
+}
+
+#[test]
+fn a_call_that_asks_is_no_task_without_the_extension() {
+    let server = shared();
+    // With the extension the same call is a task that asks.
+    let asked = ask(&server, &one());
+    assert_eq!(asked.get("taskId"), None);
+    let task = server.send(&one().tasks());
+    assert_eq!(task.result()["resultType"], "task");
+}
+
+#[test]
+fn a_question_comes_on_the_stream_if_progress_came_before() {
+    let server = shared();
+    let call = Message::call("ask_again", json!({ "times": 1 }))
+        .asks()
+        .progress("t");
+    let reply = server.send(&call);
+    assert_eq!(reply.head.header("content-type"), Some("text/event-stream"));
+    assert_eq!(reply.notifications("notifications/progress").len(), 1);
+    assert_eq!(reply.result()["resultType"], "input_required");
+    // In the next round the progress of the replayed stretch is not sent again.
+    let answers = answer("name", accept(json!({ "name": "x" })));
+    let done = server.send(&next(&call, reply.result(), answers));
+    assert_eq!(done.text(), "x");
+    assert_eq!(done.notifications("notifications/progress").len(), 0);
+}

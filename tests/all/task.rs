@@ -1,0 +1,457 @@
+//! Cases of the life of a task.
+
+use crate::servers::shared;
+use longshore_tests::client::{Message, accept, answer, decline};
+use longshore_tests::server::{FIXTURES, HOSTILE, Server, Task};
+use longshore_tests::wait::{PATIENCE, Watch, wait_for};
+use serde_json::{Value, json};
+use std::collections::HashSet;
+use std::thread;
+use std::time::Duration;
+
+fn without_meta(mut task: Value) -> Value {
+    task.as_object_mut().unwrap().remove("_meta");
+    task
+}
+
+/// Cancel and update are acknowledged or refused, and change nothing.
+fn check_final(task: &Task<'_>) {
+    let before = task.get();
+    task.cancel();
+    task.update(json!({}));
+    task.update(answer("number", accept(json!({ "number": 1 }))));
+    task.cancel();
+    assert_eq!(task.get(), before);
+}
+
+#[test]
+fn t01_terminal_is_terminal() {
+    let server = shared();
+    let completed = server.call_task("sleep_required", json!({ "ms": 1 }));
+    completed.wait("completed");
+    check_final(&completed);
+    let failed = server.call_task("protocol_error_job", json!({}));
+    failed.wait("failed");
+    check_final(&failed);
+    let cancelled = server.call_task("sleep_required", json!({ "ms": 60_000 }));
+    cancelled.cancel().result();
+    cancelled.wait("cancelled");
+    check_final(&cancelled);
+}
+
+#[test]
+fn t03_unknown_ids() {
+    let server = shared();
+    let unknown = "0123456789abcdef0123456789abcdef";
+    for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
+        let message = Message::task(method, unknown).param("inputResponses", json!({}));
+        let reply = server.send(&message);
+        assert_eq!((reply.status(), reply.code()), (200, -32602), "{method}");
+    }
+}
+
+#[test]
+fn t06_the_same_task_in_a_new_process() {
+    let server = Server::start(&[FIXTURES], "");
+    let done = server.call_task("sleep_required", json!({ "ms": 1 }));
+    let finished = without_meta(done.wait("completed"));
+    let asking = server.call_task("ask_one", json!({}));
+    let asked = without_meta(asking.wait("input_required"));
+    let working = server.call_task("sleep_required", json!({ "ms": 1_500 }));
+    assert_eq!(working.get()["status"], "working");
+    let ids = [done.id, asking.id, working.id];
+
+    let watch = Watch::start();
+    let (status, home) = server.terminate();
+    assert!(status.success(), "{status}");
+    assert!(
+        watch.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        watch.elapsed()
+    );
+    let server = Server::start_in(home);
+    let [done, asking, working] = ids.map(|id| server.task(&id));
+    assert_eq!(without_meta(done.get()), finished);
+    assert_eq!(
+        without_meta(asking.get())["inputRequests"],
+        asked["inputRequests"]
+    );
+    asking.answer("number", accept(json!({ "number": 5 })));
+    assert_eq!(asking.wait_text(), "the number is 5");
+    assert_eq!(working.wait_text(), "slept 1500 ms");
+}
+
+#[test]
+fn t07_killed_in_the_middle_of_a_run() {
+    let server = Server::start(&[FIXTURES], "");
+    let long = server.call_task("sleep_required", json!({ "ms": 60_000 }));
+    let short = server.call_task("sleep_required", json!({ "ms": 1_000 }));
+    let asking = server.call_task("ask2", json!({}));
+    asking.answer("name", accept(json!({ "name": "Ada" })));
+    let ids = [long.id, short.id, asking.id];
+    let server = Server::start_in(server.kill());
+    let [long, short, asking] = ids.map(|id| server.task(&id));
+    // It really goes on: it can finish, and it can be cancelled.
+    assert_eq!(short.wait_text(), "slept 1000 ms");
+    assert_eq!(long.get()["status"], "working");
+    long.cancel().result();
+    long.wait("cancelled");
+    asking.answer("color", accept(json!({ "color": "blue" })));
+    assert_eq!(asking.wait_text(), "Ada likes blue");
+}
+
+#[test]
+fn t09_results_are_neither_dropped_nor_eaten() {
+    let server = shared();
+    let makers: Vec<_> = (0..4)
+        .map(|maker| thread::spawn(move || make_many(maker, 250)))
+        .collect();
+    let ids: Vec<_> = makers
+        .into_iter()
+        .flat_map(|maker| maker.join().unwrap())
+        .collect();
+    assert_eq!(ids.len(), 1_000);
+    let pollers: Vec<_> = (0..2)
+        .map(|_| {
+            let ids = ids.clone();
+            thread::spawn(move || collect(&ids))
+        })
+        .collect();
+    let mut seen = pollers.into_iter().map(|poller| poller.join().unwrap());
+    let (one, two) = (seen.next().unwrap(), seen.next().unwrap());
+    assert_eq!(one, two);
+    assert_eq!(
+        server.task(&ids[0].0).wait_text(),
+        format!("slept {} ms", ids[0].1)
+    );
+}
+
+/// Tasks that end in 0 to 5 ms: id and time.
+fn make_many(maker: usize, count: usize) -> Vec<(String, usize)> {
+    let mut connection = shared().0.connect();
+    let one = |n| {
+        let ms = (maker + n) % 6;
+        let message = Message::call("sleep_required", json!({ "ms": ms })).tasks();
+        (
+            connection.exchange(&message).unwrap().task_id().to_owned(),
+            ms,
+        )
+    };
+    (0..count).map(one).collect()
+}
+
+/// The results, each read three times.
+fn collect(ids: &[(String, usize)]) -> Vec<Value> {
+    let mut connection = shared().0.connect();
+    let mut results = Vec::new();
+    for (id, ms) in ids {
+        let mut get = || {
+            connection
+                .exchange(&Message::task("tasks/get", id))
+                .unwrap()
+                .result()
+                .clone()
+        };
+        let task = wait_for("completed", PATIENCE, || {
+            let task = get();
+            (task["status"] == "completed").then_some(task)
+        });
+        assert_eq!(
+            task["result"]["content"][0]["text"],
+            format!("slept {ms} ms")
+        );
+        assert_eq!(task, get());
+        assert_eq!(task, get());
+        results.push(task["result"].clone());
+    }
+    results
+}
+
+#[test]
+fn t12_ids_cannot_be_guessed() {
+    let makers: Vec<_> = (0..4)
+        .map(|_| thread::spawn(|| make_many(0, 500)))
+        .collect();
+    let ids: Vec<_> = makers
+        .into_iter()
+        .flat_map(|maker| maker.join().unwrap())
+        .collect();
+    let ids: Vec<_> = ids.into_iter().map(|(id, _)| id).collect();
+    for id in &ids {
+        assert_eq!(id.len(), 32, "{id}");
+        assert!(
+            id.bytes().all(|byte| b"0123456789abcdef".contains(&byte)),
+            "{id}"
+        );
+    }
+    // Neither a time nor a counter: no two share even their first 40 or their last 40 bits.
+    assert_eq!(
+        ids.iter().map(|id| &id[..10]).collect::<HashSet<_>>().len(),
+        ids.len()
+    );
+    assert_eq!(
+        ids.iter().map(|id| &id[22..]).collect::<HashSet<_>>().len(),
+        ids.len()
+    );
+    // Every bit is set in about half of them: 6.7 deviations for 2,000 ids.
+    let numbers: Vec<_> = ids
+        .iter()
+        .map(|id| u128::from_str_radix(id, 16).unwrap())
+        .collect();
+    for bit in 0..128 {
+        let set = numbers
+            .iter()
+            .filter(|number| *number >> bit & 1 == 1)
+            .count();
+        assert!(
+            (850..=1_150).contains(&set),
+            "bit {bit} is set in {set} of {}",
+            ids.len()
+        );
+    }
+}
+
+#[test]
+fn t14_answers_that_do_not_fit() {
+    let server = shared();
+    let task = server.call_task("ask_all", json!({}));
+    assert_eq!(task.wait_questions().len(), 4);
+    let outstanding = || task.wait_questions();
+
+    task.update(answer("no_such", decline())).result();
+    task.update(json!({})).result();
+    assert_eq!(outstanding().len(), 4);
+
+    // A value that is no response: nothing of it is taken.
+    for wrong in [json!(7), Value::Null, json!("accept"), json!([])] {
+        let both = json!({ "page": { "action": "accept" }, "name": wrong });
+        let message = Message::task("tasks/update", &task.id).param("inputResponses", both);
+        let reply = server.send(&message.malformed());
+        assert_eq!((reply.status(), reply.code()), (200, -32602));
+        assert_eq!(outstanding().len(), 4);
+    }
+
+    // Off-schema: that key stays, the other is taken.
+    let both = json!({ "page": { "action": "accept" }, "name": accept(json!({ "name": 5 })) });
+    task.update(both).result();
+    let left = outstanding();
+    assert!(
+        left.contains(&"name".to_owned()) && !left.contains(&"page".to_owned()),
+        "{left:?}"
+    );
+    // Of another kind than was asked.
+    task.update(answer("name", json!({ "roots": [] }))).result();
+    assert!(outstanding().contains(&"name".to_owned()));
+
+    task.update(answer("name", accept(json!({ "name": "first" }))))
+        .result();
+    task.update(answer("name", accept(json!({ "name": "second" }))))
+        .result();
+    assert_eq!(outstanding().len(), 2);
+    let model = json!({
+        "role": "assistant", "model": "m", "content": { "type": "text", "text": "hello" },
+    });
+    task.update(answer("sampling", model)).result();
+    task.update(answer(
+        "roots",
+        json!({ "roots": [{ "uri": "file:///a" }] }),
+    ))
+    .result();
+    assert_eq!(task.wait_text(), "first; opened; hello; file:///a");
+}
+
+#[test]
+fn t14_of_two_answers_at_once_one_wins() {
+    let server = shared();
+    for _ in 0..10 {
+        let task = server.call_task("ask2", json!({}));
+        task.wait_questions();
+        thread::scope(|scope| {
+            for name in ["Ada", "Bob"] {
+                let task = &task;
+                scope.spawn(move || {
+                    task.update(answer("name", accept(json!({ "name": name }))))
+                        .result();
+                });
+            }
+        });
+        task.answer("color", accept(json!({ "color": "red" })));
+        let text = task.wait_text();
+        assert!(
+            ["Ada likes red", "Bob likes red"].contains(&text.as_str()),
+            "{text}"
+        );
+    }
+}
+
+/// What holds for each view of a task; the schemas have judged it already.
+fn check_fields(task: &Value, earlier: Option<&Value>) {
+    assert!(
+        task["ttlMs"].is_u64() && task["pollIntervalMs"].is_u64(),
+        "{task:#}"
+    );
+    let time = |task: &Value, name: &str| -> jiff::Timestamp {
+        let text = task[name].as_str().unwrap();
+        text.parse()
+            .unwrap_or_else(|error| panic!("{error}: {text}"))
+    };
+    assert!(
+        time(task, "lastUpdatedAt") >= time(task, "createdAt"),
+        "{task:#}"
+    );
+    if let Some(earlier) = earlier {
+        assert_eq!(task["createdAt"], earlier["createdAt"]);
+        assert!(time(task, "lastUpdatedAt") >= time(earlier, "lastUpdatedAt"));
+    }
+}
+
+#[test]
+fn t16_wire_fields() {
+    let server = shared();
+    let call = Message::call("ask_one", json!({})).tasks().asks();
+    let created = server.send(&call).result().clone();
+    check_fields(&created, None);
+    let task = server.task(created["taskId"].as_str().unwrap());
+    let asked = task.wait("input_required");
+    check_fields(&asked, Some(&created));
+    let ack = task.update(answer("number", accept(json!({ "number": 1 }))));
+    assert_eq!(ack.result()["resultType"], "complete");
+    assert_eq!(ack.result().as_object().unwrap().len(), 2, "{ack:#?}");
+    let completed = task.wait("completed");
+    check_fields(&completed, Some(&asked));
+    assert_eq!(completed["result"]["resultType"], "complete");
+
+    let failed = server.call_task("protocol_error_job", json!({}));
+    let before = failed.get();
+    let after = failed.wait("failed");
+    check_fields(&after, Some(&before));
+    assert!(after["statusMessage"].is_string(), "{after:#}");
+
+    let cancelled = server.call_task("sleep_required", json!({ "ms": 60_000 }));
+    let before = cancelled.get();
+    let ack = cancelled.cancel();
+    assert_eq!(ack.result().as_object().unwrap().len(), 2, "{ack:#?}");
+    check_fields(&cancelled.wait("cancelled"), Some(&before));
+}
+
+#[test]
+fn t16_the_status_message_is_the_last_progress() {
+    let server = shared();
+    let arguments = json!({ "steps": [1, 2], "ms": 700 });
+    let task = server.call_task("progress", arguments);
+    for message in ["at 1", "at 2"] {
+        wait_for(message, PATIENCE, || {
+            let view = task.get();
+            assert_ne!(view["status"], "completed");
+            (view["statusMessage"] == message).then_some(())
+        });
+    }
+    assert_eq!(task.wait_text(), "2 steps");
+}
+
+const SMALL: &str = "[plugins.hostile.limits]\nfuel = 500000000\nmemory_bytes = 16777216\n";
+
+/// How each of these ends: the same at once and as a task.
+const ENDS: [(&str, &str, &str); 8] = [
+    ("env", "{}", "completed"),
+    ("rpc_error", r#"{"code":-32603}"#, "failed"),
+    ("rpc_error", r#"{"code":7,"data":"{\"a\":1}"}"#, "failed"),
+    ("rpc_error", r#"{"code":-32020}"#, "failed"),
+    ("no_result", "{}", "failed"),
+    ("trap", "{}", "failed"),
+    ("spin", "{}", "failed"),
+    ("recurse", "{}", "failed"),
+];
+
+#[test]
+fn t17_a_call_and_a_task_end_the_same() {
+    let mut config = SMALL.to_owned();
+    let tools: HashSet<_> = ENDS
+        .iter()
+        .map(|(tool, ..)| tool)
+        .chain([&"grow"])
+        .collect();
+    for tool in tools {
+        config += &format!("[plugins.hostile.tools.{tool}]\ntask_support = \"required\"\n");
+    }
+    let now = Server::start(&[HOSTILE], SMALL);
+    let later = Server::start(&[HOSTILE], &config);
+    let grow = ("grow", r#"{"mib":4000}"#, "completed");
+    for (tool, arguments, end) in ENDS.into_iter().chain([grow]) {
+        let arguments: Value = serde_json::from_str(arguments).unwrap();
+        let plain = now.call(tool, arguments.clone());
+        let task = later.call_task(tool, arguments).wait(end);
+        if end == "completed" {
+            assert_eq!(
+                &task["result"]["content"],
+                &plain.result()["content"],
+                "{tool}"
+            );
+            assert_eq!(
+                task["result"]["isError"],
+                plain.result()["isError"],
+                "{tool}"
+            );
+        } else {
+            assert_eq!(plain.status(), 200, "{tool}");
+            assert_eq!(&task["error"], plain.error(), "{tool}");
+        }
+    }
+}
+
+#[test]
+fn t17_tool_errors_are_results_in_both_ways() {
+    let server = shared();
+    let task = server.call_task("failing_job", json!({}));
+    let result = task.wait("completed")["result"].clone();
+    assert_eq!(result["isError"], true);
+    // What never ran is no task: bad arguments and unknown tools are answered at once.
+    let call = Message::call("sleep_required", json!({ "ms": "x" })).tasks();
+    assert_eq!(server.send(&call).result()["isError"], true);
+    let call = Message::call("no_such", json!({})).tasks();
+    assert_eq!(server.send(&call).code(), -32602);
+    let plain = Message::call("no_such", json!({}));
+    assert_eq!(
+        server.send(&plain).error(),
+        server.send(&plain.clone().tasks()).error()
+    );
+}
+
+#[test]
+fn a_tool_that_is_quick_enough_answers_at_once() {
+    let server = shared();
+    let quick = server.send(&Message::call("echo", json!({ "text": "x" })).tasks());
+    assert_eq!(quick.text(), "x");
+    let slow = server.send(&Message::call("sleep", json!({ "ms": 800 })).tasks());
+    assert_eq!(server.task(slow.task_id()).wait_text(), "slept 800 ms");
+    let forbidden = server.send(&Message::call("sleep_forbidden", json!({ "ms": 400 })).tasks());
+    assert_eq!(forbidden.text(), "slept 400 ms");
+    // Its result stands though it runs on.
+    let early = server.send(&Message::call("early", json!({ "ms": 50 })).tasks());
+    assert_eq!(early.text(), "early");
+}
+
+#[test]
+fn a_client_without_the_extension_waits_for_an_optional_tool() {
+    let reply = shared().call("sleep", json!({ "ms": 400 }));
+    assert_eq!(reply.text(), "slept 400 ms");
+}
+
+#[test]
+fn a_task_that_expires_fails_and_is_gone_after_a_while() {
+    let config = "[tasks]\nttl_ms = 600\nkeep_ms = 1000\ngrace_ms = 100\n";
+    let server = Server::start(
+        &[HOSTILE],
+        &format!("{config}[plugins.hostile.tools.sleep]\ntask_support = \"required\"\n"),
+    );
+    let task = server.call_task("sleep", json!({ "ms": 60_000 }));
+    let failed = task.wait("failed");
+    assert_eq!(failed["error"]["code"], -32603);
+    assert_eq!(failed["error"]["data"]["reason"], "expired");
+    wait_for("the task to be gone", PATIENCE, || {
+        let reply = server.send(&Message::task("tasks/get", &task.id));
+        let error = reply.response().get("error")?;
+        assert_eq!(error["code"], -32602);
+        Some(())
+    });
+}
