@@ -1,5 +1,7 @@
 //! Questions and answers, with runs that wait in memory and runs that are started again.
 
+use std::sync::atomic::Ordering;
+
 use longshore_tasks::Status;
 
 use crate::world::*;
@@ -88,9 +90,7 @@ async fn no_answer_falls_between_two_runs() {
             let id = create(&engine, "ask:a ask:b ask:c finish").await;
             for key in ["a", "b", "c"] {
                 // Answered as soon as it can be seen: the run that asked is just being let go.
-                while keys(&view(&engine, &id).await) != [key] {
-                    tokio::task::yield_now().await;
-                }
+                reach_question(&engine, &id, key).await;
                 answer(&engine, &id, &[(key, "1")]).await;
             }
             reach(&engine, &id, Status::Completed).await;
@@ -99,6 +99,20 @@ async fn no_answer_falls_between_two_runs() {
     for task in futures::future::join_all(tasks).await {
         task.unwrap();
     }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_while_the_run_is_being_let_go_is_heeded() {
+    let world = World::lingering(0);
+    let engine = world.engine().await;
+    world.scripts.slow_drop.store(true, Ordering::SeqCst);
+    let id = create(&engine, "ask:a finish").await;
+    reach(&engine, &id, Status::InputRequired).await;
+    world.until_in_memory(0).await;
+    answer(&engine, &id, &[("a", "1")]).await;
+    assert_eq!(world.scripts.started(), 1, "the first run is not gone yet");
+    world.scripts.slow_drop.store(false, Ordering::SeqCst);
+    reach(&engine, &id, Status::Completed).await;
 }
 
 #[tokio::test]

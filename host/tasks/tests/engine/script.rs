@@ -20,6 +20,8 @@ pub(crate) struct Scripts {
     pub(crate) started: AtomicUsize,
     pub(crate) in_memory: Arc<AtomicUsize>,
     pub(crate) panic_on_start: AtomicBool,
+    /// Whoever drops a run is held up while this is set.
+    pub(crate) slow_drop: Arc<AtomicBool>,
     pub(crate) gate: watch::Sender<bool>,
 }
 
@@ -29,6 +31,7 @@ impl Scripts {
             started: AtomicUsize::new(0),
             in_memory: Arc::default(),
             panic_on_start: AtomicBool::new(false),
+            slow_drop: Arc::default(),
             gate: watch::Sender::new(false),
         }
     }
@@ -63,6 +66,7 @@ impl Scripts {
             cancelled: false,
             gate: self.gate.subscribe(),
             in_memory: Arc::clone(&self.in_memory),
+            slow_drop: Arc::clone(&self.slow_drop),
         })
     }
 }
@@ -77,6 +81,7 @@ struct Script {
     cancelled: bool,
     gate: watch::Receiver<bool>,
     in_memory: Arc<AtomicUsize>,
+    slow_drop: Arc<AtomicBool>,
 }
 
 impl Runner for Scripts {
@@ -175,5 +180,11 @@ impl Run for Script {
 impl Drop for Script {
     fn drop(&mut self) {
         self.in_memory.fetch_sub(1, Ordering::SeqCst);
+        for _ in 0..5_000 {
+            if !self.slow_drop.load(Ordering::SeqCst) {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(1));
+        }
     }
 }

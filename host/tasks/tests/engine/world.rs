@@ -157,18 +157,28 @@ pub(crate) async fn view(engine: &Engine, id: &TaskId) -> TaskView {
 
 /// Waits for the status, and returns the task then.
 pub(crate) async fn reach(engine: &Engine, id: &TaskId, status: Status) -> TaskView {
+    reach_view(engine, id, |view| view.status == status).await
+}
+
+/// Waits for the question of this key.
+pub(crate) async fn reach_question(engine: &Engine, id: &TaskId, key: &str) {
+    reach_view(engine, id, |view| keys(view) == [key]).await;
+}
+
+async fn reach_view(engine: &Engine, id: &TaskId, wanted: impl Fn(&TaskView) -> bool) -> TaskView {
     let waited = tokio::time::timeout(PATIENCE, async {
         loop {
             let view = view(engine, id).await;
-            if view.status == status {
+            if wanted(&view) {
                 return view;
             }
             tokio::task::yield_now().await;
         }
     });
-    waited
-        .await
-        .unwrap_or_else(|_| panic!("waited in vain for {status:?}"))
+    match waited.await {
+        Ok(view) => view,
+        Err(_) => panic!("waited in vain: {:?}", view(engine, id).await),
+    }
 }
 
 pub(crate) async fn answer(engine: &Engine, id: &TaskId, pairs: &[(&str, &str)]) {
