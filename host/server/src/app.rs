@@ -173,6 +173,7 @@ fn engine_settings(config: &Config) -> longshore_tasks::Settings {
     longshore_tasks::Settings {
         keep_ms: config.tasks.keep_ms,
         linger_ms: config.tasks.linger_ms,
+        lingering_max: config.tasks.lingering_max as usize,
         grace_ms: config.tasks.grace_ms,
         ..longshore_tasks::Settings::default()
     }

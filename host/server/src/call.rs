@@ -208,7 +208,7 @@ fn handle(app: &Arc<App>, view: &TaskView, principal: &Principal) -> Outcome {
         app: app.clone(),
         handle: Some((view.id, principal.clone())),
     };
-    Outcome::handle(task_methods::create_result(view), undelivered)
+    Outcome::handle(task_methods::create_result(app, view), undelivered)
 }
 
 /// The handle of a task on its way to the client. Dropped before it was delivered, nobody has it, and the task is cancelled.

@@ -19,7 +19,7 @@ pub(crate) async fn get(
         .get(&parse(task_id)?, principal)
         .await
         .map_err(wire_error)?;
-    let wire = task("complete", &view);
+    let wire = task(app, "complete", &view);
     let wire = match (view.status, &view.result, &view.error) {
         (Status::InputRequired, ..) => wire.value(
             "inputRequests",
@@ -77,8 +77,8 @@ pub(crate) async fn cancel(
 }
 
 /// The result of a call that became a task: the task, flat, without anything that belongs to `tasks/get`.
-pub(crate) fn create_result(view: &TaskView) -> String {
-    task("task", view).finish_result()
+pub(crate) fn create_result(app: &App, view: &TaskView) -> String {
+    task(app, "task", view).finish_result()
 }
 
 fn ack() -> String {
@@ -115,7 +115,19 @@ pub(crate) fn wire_error(error: EngineError) -> WireError {
     }
 }
 
-fn task(result_type: &str, view: &TaskView) -> Object {
+/// How long a task is young: most that become tasks at all end within it.
+const YOUNG_MS: u64 = 2_000;
+
+fn poll_interval_ms(app: &App, view: &TaskView) -> u64 {
+    let age_ms = app.clock.now_ms().saturating_sub(view.created_ms);
+    if view.status.is_terminal() || age_ms >= YOUNG_MS {
+        return view.poll_interval_ms;
+    }
+    view.poll_interval_ms
+        .min(app.config.tasks.first_poll_interval_ms)
+}
+
+fn task(app: &App, result_type: &str, view: &TaskView) -> Object {
     let status = match view.status {
         Status::Working => "working",
         Status::InputRequired => "input_required",
@@ -130,7 +142,7 @@ fn task(result_type: &str, view: &TaskView) -> Object {
         .value("createdAt", &timestamp(view.created_ms))
         .value("lastUpdatedAt", &timestamp(view.updated_ms))
         .value("ttlMs", &view.ttl_ms)
-        .value("pollIntervalMs", &view.poll_interval_ms)
+        .value("pollIntervalMs", &poll_interval_ms(app, view))
 }
 
 /// RFC 3339 in UTC, to the millisecond.

@@ -25,6 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -72,6 +73,8 @@ pub struct Settings {
     pub keep_ms: u64,
     /// How long a run that asked stays in memory for its answers, in milliseconds; 0: not at all.
     pub linger_ms: u64,
+    /// How many runs may linger so at once; those beyond are dropped as soon as they ask.
+    pub lingering_max: usize,
     /// How long a run may go on after a wish to cancel, in milliseconds.
     pub grace_ms: u64,
     /// How often expired tasks are looked for, in milliseconds.
@@ -87,6 +90,8 @@ impl Default for Settings {
         Self {
             keep_ms: 600_000,
             linger_ms: 30_000,
+            // They hold slots that calls are waiting for; a Python guest holds a megabyte too.
+            lingering_max: 128,
             grace_ms: 1_000,
             sweep_every_ms: 500,
             sweep_batch: 256,
@@ -140,6 +145,8 @@ struct Inner {
     ports: Ports,
     settings: Settings,
     live: Arc<Live>,
+    /// Places for runs that linger.
+    lingering: Arc<Semaphore>,
     /// Everything spawned: runs, commands under way, the sweep.
     spawned: TaskTracker,
     /// No new tasks; runs that can be started again are dropped.
@@ -154,6 +161,7 @@ impl Engine {
     pub async fn start(ports: Ports, settings: Settings) -> Result<Self, EngineError> {
         let inner = Arc::new(Inner {
             ports,
+            lingering: Arc::new(Semaphore::new(settings.lingering_max)),
             settings,
             live: Arc::default(),
             spawned: TaskTracker::new(),

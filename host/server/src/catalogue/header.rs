@@ -75,7 +75,7 @@ impl HeaderParams {
         }
         if let Some(Value::Object(properties)) = schema.get("properties") {
             for (name, property) in properties {
-                let path = path.map(|path| [path, &[name.clone()]].concat());
+                let path = path.map(|path| [path, std::slice::from_ref(name)].concat());
                 self.visit_value(property, path.as_deref())?;
             }
         }

@@ -4,6 +4,7 @@ use super::{Config, ConfigError};
 use crate::http::gate;
 use longshore_runtime::Limits;
 use std::ops::RangeInclusive;
+use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// A year: more is a slip of the finger.
 const TIME_MS_MAX: u64 = 366 * 24 * 3_600_000;
@@ -26,16 +27,13 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     for (name, plugin) in &config.plugins {
         check_limits(&format!("plugins.{name}.limits"), &plugin.limits)?;
     }
+    // A word that is no level would be taken for the name of a part, and everything of it be logged.
     let level = &config.log.level;
-    if level
-        .parse::<tracing_subscriber::filter::Targets>()
-        .is_err()
-    {
-        return Err(wrong(
-            "log.level",
-            level,
-            "off, error, warn, info, debug or trace",
-        ));
+    let is_level = |text: &str| text.trim().parse::<LevelFilter>().is_ok();
+    let is_directive = |text: &str| is_level(text.split_once('=').map_or(text, |(_, level)| level));
+    if !level.split(',').all(is_directive) || level.parse::<Targets>().is_err() {
+        let expected = "off, error, warn, info, debug or trace, or \"info,part=debug\"";
+        return Err(wrong("log.level", level, expected));
     }
     Ok(())
 }
@@ -91,6 +89,11 @@ fn check_tasks(config: &Config) -> Result<(), ConfigError> {
     within(
         "tasks.poll_interval_ms",
         tasks.poll_interval_ms,
+        1..=TIME_MS_MAX,
+    )?;
+    within(
+        "tasks.first_poll_interval_ms",
+        tasks.first_poll_interval_ms,
         1..=TIME_MS_MAX,
     )?;
     within(

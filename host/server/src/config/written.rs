@@ -168,10 +168,14 @@ pub(crate) struct Tasks {
     pub(crate) keep_ms: u64,
     /// How often a client should ask, in milliseconds.
     pub(crate) poll_interval_ms: u64,
+    /// How often in the first two seconds of a task, when it is most likely to end, in milliseconds.
+    pub(crate) first_poll_interval_ms: u64,
     /// How long a call may run before it becomes a task, in milliseconds.
     pub(crate) inline_window_ms: u64,
     /// How long a guest that asked stays in memory, in milliseconds; 0: not at all.
     pub(crate) linger_ms: u64,
+    /// How many guests may stay so at once.
+    pub(crate) lingering_max: u32,
     /// How long a cancelled guest may go on, in milliseconds.
     pub(crate) grace_ms: u64,
 }
@@ -182,8 +186,11 @@ impl Default for Tasks {
             ttl_ms: 3_600_000,
             keep_ms: 600_000,
             poll_interval_ms: 500,
+            first_poll_interval_ms: 100,
             inline_window_ms: 100,
             linger_ms: 30_000,
+            // They hold slots that calls may be waiting for.
+            lingering_max: 128,
             grace_ms: 1_000,
         }
     }
@@ -240,7 +247,7 @@ where
         let Some(stated) = written.remove(key) else {
             continue;
         };
-        if !stated.as_integer().is_some_and(|number| number >= 0) {
+        if stated.as_integer().is_none_or(|number| number < 0) {
             let expected = "a whole number, not below 0".to_owned();
             return Err(wrong(key, stated.to_string(), expected));
         }

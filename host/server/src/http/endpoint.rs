@@ -13,6 +13,7 @@ use axum::response::Response;
 use http::header::{ALLOW, CONNECTION};
 use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
+use serde_json::value::RawValue;
 use std::sync::Arc;
 
 /// What serves requests to `/mcp`.
@@ -27,24 +28,24 @@ pub(super) async fn serve(endpoint: Arc<Endpoint>, request: Request) -> Response
     let (parts, body) = request.into_parts();
     let accept = match endpoint.admit(&parts) {
         Ok(accept) => accept,
-        Err(refusal) => return refusal,
+        Err(refusal) => return refused(None, refusal),
     };
     let app = &endpoint.app;
     let bytes = match body::read(body, &app.config.http).await {
         Ok(bytes) => bytes,
         Err(unread) => {
-            let mut refusal = refuse(unread.status(), unread.message());
+            let mut response = refused(None, refusal(unread.status(), unread.message()));
             // The rest of the body is not read, so the connection is of no use any more.
-            refusal
+            response
                 .headers_mut()
                 .insert(CONNECTION, HeaderValue::from_static("close"));
-            return refusal;
+            return response;
         }
     };
     let request = match message::read(&bytes) {
         Ok(Message::Request(request)) => request,
         Ok(Message::Notification) => return accepted(),
-        Err(fault) => return answer::refusal(fault.id.as_deref(), fault.error),
+        Err(fault) => return refused(fault.id.as_deref(), fault.error),
     };
     drop(bytes);
     let (id, app) = (request.id.clone(), app.clone());
@@ -56,30 +57,26 @@ pub(super) async fn serve(endpoint: Arc<Endpoint>, request: Request) -> Response
 
 impl Endpoint {
     /// All that can be said before the body is read.
-    fn admit(&self, parts: &Parts) -> Result<Accept, Response> {
+    fn admit(&self, parts: &Parts) -> Result<Accept, WireError> {
         self.check_header_size(parts)?;
         self.gate.check(parts).map_err(|reason| {
             tracing::warn!(reason, "a request was refused");
-            refuse(StatusCode::FORBIDDEN, reason)
+            refusal(StatusCode::FORBIDDEN, reason)
         })?;
         if parts.method != Method::POST {
             let reason = format!("{} is not served; use POST", parts.method);
-            let mut refusal = refuse(StatusCode::METHOD_NOT_ALLOWED, reason);
-            refusal
-                .headers_mut()
-                .insert(ALLOW, HeaderValue::from_static("POST"));
-            return Err(refusal);
+            return Err(refusal(StatusCode::METHOD_NOT_ALLOWED, reason));
         }
         media::check_body(&parts.headers)
-            .map_err(|reason| refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason.to_owned()))?;
+            .map_err(|reason| refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason))?;
         media::accepted(&parts.headers).ok_or_else(|| {
             let reason = "the header Accept must admit application/json or text/event-stream";
-            refuse(StatusCode::NOT_ACCEPTABLE, reason.to_owned())
+            refusal(StatusCode::NOT_ACCEPTABLE, reason)
         })
     }
 
     /// hyper bounds what it reads; this is the exact limit, the same for HTTP/1 and HTTP/2.
-    fn check_header_size(&self, parts: &Parts) -> Result<(), Response> {
+    fn check_header_size(&self, parts: &Parts) -> Result<(), WireError> {
         let config = &self.app.config.http;
         let size = parts
             .headers
@@ -91,14 +88,24 @@ impl Endpoint {
                 "more than {} headers, or {} bytes of them",
                 config.headers_max, config.header_bytes_max
             );
-            return Err(refuse(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, reason));
+            return Err(refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, reason));
         }
         Ok(())
     }
 }
 
-fn refuse(status: StatusCode, reason: String) -> Response {
-    answer::refusal(None, WireError::invalid_request(reason).with_status(status))
+fn refusal(status: StatusCode, reason: impl Into<String>) -> WireError {
+    WireError::invalid_request(reason).with_status(status)
+}
+
+fn refused(id: Option<&RawValue>, error: WireError) -> Response {
+    let mut response = answer::refusal(id, error);
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        response
+            .headers_mut()
+            .insert(ALLOW, HeaderValue::from_static("POST"));
+    }
+    response
 }
 
 fn accepted() -> Response {

@@ -49,6 +49,8 @@ enum Posture {
     /// It asked. `None`: it is kept whatever it takes.
     Waiting {
         until_ms: Option<u64>,
+        /// Its place among those that linger, given back with the posture.
+        _place: Option<OwnedSemaphorePermit>,
     },
 }
 
@@ -181,7 +183,7 @@ impl Driver {
 
     fn due_ms(&self) -> u64 {
         let linger_ends_ms = match self.posture {
-            Posture::Waiting { until_ms } => until_ms,
+            Posture::Waiting { until_ms, .. } => until_ms,
             Posture::Running | Posture::Replaying(_) => None,
         };
         let due = [self.grace_ends_ms, self.expires_ms, linger_ends_ms];
@@ -344,9 +346,18 @@ impl Driver {
 
 impl Inner {
     fn waiting(&self, pinned: bool) -> Posture {
-        let linger_ends_ms = self.now_ms().saturating_add(self.settings.linger_ms);
+        let now_ms = self.now_ms();
+        if pinned {
+            return Posture::Waiting {
+                until_ms: None,
+                _place: None,
+            };
+        }
+        let place = Arc::clone(&self.lingering).try_acquire_owned().ok();
+        let linger_ms = place.as_ref().map_or(0, |_| self.settings.linger_ms);
         Posture::Waiting {
-            until_ms: (!pinned).then_some(linger_ends_ms),
+            until_ms: Some(now_ms.saturating_add(linger_ms)),
+            _place: place,
         }
     }
 

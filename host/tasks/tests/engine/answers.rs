@@ -116,6 +116,25 @@ async fn an_answer_while_the_run_is_being_let_go_is_heeded() {
 }
 
 #[tokio::test]
+async fn only_so_many_runs_linger() {
+    let mut world = World::lingering(30_000);
+    world.settings.lingering_max = 2;
+    let engine = world.engine().await;
+    let mut ids = Vec::new();
+    for _ in 0..5 {
+        ids.push(create(&engine, "ask:a finish").await);
+    }
+    for id in &ids {
+        reach(&engine, id, Status::InputRequired).await;
+    }
+    world.until_in_memory(2).await;
+    for id in &ids {
+        answer(&engine, id, &[("a", "1")]).await;
+        reach(&engine, id, Status::Completed).await;
+    }
+}
+
+#[tokio::test]
 async fn a_run_waits_in_memory_as_long_as_it_lingers() {
     let world = World::lingering(1_000);
     let engine = world.engine().await;
