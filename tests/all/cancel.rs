@@ -68,7 +68,7 @@ fn check(component: &str, tool: &str, arguments: &Value, ready: impl Fn(&Task<'_
         }
         drop(stop);
     });
-    assert!(answered.load(Ordering::Relaxed) > 10);
+    assert!(answered.load(Ordering::Relaxed) > 0);
 }
 
 /// Also when a test fails, or its threads would never be joined.

@@ -1,5 +1,6 @@
 //! The command line and the configuration: what an operator does wrong is told by name.
 
+use longshore_tests::client::Message;
 use longshore_tests::server::{FIXTURES, Home, Server, VERSION_A, binary, component};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use rustix::process::Signal;
@@ -36,7 +37,6 @@ fn check_refuses_what_is_none_and_says_why() {
     for (name, word) in [
         ("core", "core module"),
         ("empty", "longshore:plugin/tools"),
-        ("no-tools", "tools"),
         ("unknown-import", "import"),
         ("trap-list", "trap"),
         ("next-version", "longshore:plugin"),
@@ -164,4 +164,41 @@ fn standard_output_stays_empty() {
     let home = Home::new(&[VERSION_A, "guests/hostile/core.wasm"], "no_such_key = 1");
     let output = run(&mut home.command());
     assert_eq!(output.stdout, b"");
+}
+
+#[test]
+fn a_plain_call_under_way_is_answered_before_the_end() {
+    let server = Server::start(&[FIXTURES], "");
+    let mut connection = server.connect();
+    let call = Message::call("sleep", json!({ "ms": 500 }));
+    connection.write(&call.bytes(server.address())).unwrap();
+    // The call has to be in before the signal: a second request on another connection is behind it.
+    server.call("sleep", json!({ "ms": 50 }));
+    let (status, _) = server.terminate();
+    assert!(status.success(), "{status}");
+    assert_eq!(
+        connection.reply("tools/call").unwrap().text(),
+        "slept 500 ms"
+    );
+}
+
+/// Stops it, and looks at what it said.
+fn check_clean_stop(server: Server) {
+    let log = server.log_handle();
+    let (status, _) = server.terminate();
+    assert!(status.success(), "{status}");
+    assert!(!log.text().contains("ERROR"), "{}", *log.text());
+}
+
+#[test]
+fn a_clean_stop_logs_no_error() {
+    check_clean_stop(Server::start(&[FIXTURES], ""));
+    let server = Server::start(&[FIXTURES], "");
+    server
+        .call_task("sleep_required", json!({ "ms": 1 }))
+        .wait("completed");
+    server
+        .call_task("ask_one", json!({}))
+        .wait("input_required");
+    check_clean_stop(server);
 }

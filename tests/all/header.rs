@@ -82,9 +82,7 @@ fn p12_header_matrix() {
     // Twice the same is one; two that differ are none.
     refused(
         &server,
-        &call
-            
-            .also_header("MCP-Protocol-Version", "2025-11-25"),
+        &call.also_header("MCP-Protocol-Version", "2025-11-25"),
     );
     task.cancel().result();
 }

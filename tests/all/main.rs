@@ -12,6 +12,7 @@ mod cancel;
 mod command;
 mod crash;
 mod directory;
+mod harness;
 mod header;
 mod host;
 mod ladder;

@@ -1,7 +1,7 @@
 //! A client that nobody here wrote: `rmcp`, over HTTP, on the modern wire. A tap lets the schemas judge what both say.
 
-use crate::servers::shared;
 use longshore_tests::client::text_of;
+use longshore_tests::server::{FIXTURES, Server, Shared};
 use longshore_tests::tap::Tap;
 use longshore_tests::wait::{PATIENCE, Watch};
 use rmcp::model::{
@@ -14,7 +14,16 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 use std::time::Duration;
+
+/// A server that takes the address of a tap for its own.
+fn tapped() -> Shared {
+    static SLOT: OnceLock<Server> = OnceLock::new();
+    let config = "[http]\nallowed_hosts = [\"127.0.0.1\"]\n";
+    let start = || Server::start(&[FIXTURES], config).ends_with_tests();
+    Shared(SLOT.get_or_init(start))
+}
 
 type Client = RunningService<RoleClient, ClientConfig>;
 
@@ -27,7 +36,7 @@ fn discover() -> ClientLifecycleMode {
 }
 
 async fn connect(capabilities: &str, mode: ClientLifecycleMode) -> (Client, Tap) {
-    let tap = Tap::before(shared().address());
+    let tap = Tap::before(tapped().address());
     let url = format!("http://{}/mcp", tap.address());
     let transport = StreamableHttpClientTransport::from_uri(url);
     let capabilities: ClientCapabilities = serde_json::from_str(capabilities).unwrap();

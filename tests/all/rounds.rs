@@ -2,7 +2,8 @@
 
 use crate::servers::{shared, with_and_without_lingering};
 use longshore_tests::client::{Message, accept, answer, decline};
-use longshore_tests::server::{FIXTURES, Server, VERSION_A};
+use longshore_tests::server::{FIXTURES, Server, component};
+use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
 
 /// The next round of a call: the same call, with answers and the state that came.
@@ -198,26 +199,37 @@ fn a_state_is_of_its_server_and_survives_a_restart() {
 }
 
 #[test]
-fn a_state_is_of_its_plugins_version() {
-    // The fixtures under the name of another plugin, which then is replaced.
-    let server = Server::start(&[VERSION_A], "");
-    let fixtures = std::fs::read(longshore_tests::server::component(FIXTURES)).unwrap();
-    server.home.install_as("changing.wasm", &fixtures);
-    let bound = std::time::Duration::from_secs(5);
-    longshore_tests::wait::wait_for("the plugin to come", bound, || {
-        server.tools().contains(&"ask_one".to_owned()).then_some(())
-    });
+fn a_state_finishes_on_the_version_that_asked() {
+    let server = Server::start(&[FIXTURES], "");
     let asked = ask(&server, &one());
-    // Another version with the same tools: bytes that change nothing, in a custom section.
-    let mut changed = fixtures;
-    changed.extend([0, 5, 1, b'x', 1, 2, 3]);
-    server.home.install_as("changing.wasm", &changed);
-    longshore_tests::wait::wait_for("the other version", bound, || {
-        let reply = server.send(&next(&one(), &asked, number(1)));
-        let error = reply.response().get("error")?;
-        assert_eq!(error["code"], -32602);
-        Some(())
+    // Another version with the same tools: some bytes more, in a section that means nothing.
+    let mut other = std::fs::read(component(FIXTURES)).unwrap();
+    other.extend([0, 5, 1, b'x', 1, 2, 3]);
+    server.home.install_as("fixtures.wasm", &other);
+    wait_for("the other version", PATIENCE, || {
+        let served = server.log().matches("serving the plugin").count();
+        (served == 2).then_some(())
     });
+    let done = server.send(&next(&one(), &asked, number(1)));
+    assert_eq!(done.text(), "the number is 1");
+}
+
+#[test]
+fn a_state_expires() {
+    let server = Server::start(&[FIXTURES], "[limits]\ninput_time_ms = 400\n");
+    let asked = ask(&server, &one());
+    let error = wait_for("the state to expire", PATIENCE, || {
+        let reply = server.send(&next(&one(), &asked, number(1)));
+        assert_eq!(reply.status(), 200);
+        reply.response().get("error").cloned()
+    });
+    assert_eq!(error["code"], -32602);
+    assert!(
+        error["message"].as_str().unwrap().contains("expired"),
+        "{error:#}"
+    );
+    // Starting again is all that it takes.
+    ask(&server, &one());
 }
 
 #[test]

@@ -6,6 +6,7 @@ use crate::http::{self, Body, Head};
 use crate::schema;
 use crate::wait::PATIENCE;
 use serde_json::{Map, Value, json};
+use std::fmt;
 use std::io::{self, BufReader, ErrorKind, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};
 use std::time::Duration;
@@ -288,9 +289,18 @@ impl Connection {
     /// # Panics
     /// If the schemas find a fault in it.
     pub fn reply(&mut self, method: &str) -> io::Result<Reply> {
+        let (head, body) = self.plain_reply()?;
+        Ok(Reply::new(method, head, body))
+    }
+
+    /// Reads a reply that is not of the protocol: its head and its body.
+    ///
+    /// # Errors
+    /// If the connection ends first.
+    pub fn plain_reply(&mut self) -> io::Result<(Head, Vec<u8>)> {
         let head = Head::read(&mut self.stream)?.ok_or(ErrorKind::UnexpectedEof)?;
         let body = Body::of_response(&head).read_all(&mut self.stream)?;
-        Ok(Reply::new(method, head, body))
+        Ok((head, body))
     }
 
     /// Has the server begun to answer, or closed the connection?
@@ -330,7 +340,7 @@ impl Connection {
 }
 
 /// A whole reply.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Reply {
     /// Status line and headers.
     pub head: Head,
@@ -338,6 +348,15 @@ pub struct Reply {
     pub body: Vec<u8>,
     /// Its JSON-RPC messages: one, or those of its event stream.
     pub messages: Vec<Value>,
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.head.start)?;
+        self.messages
+            .iter()
+            .try_for_each(|message| write!(f, "\n{message}"))
+    }
 }
 
 impl Reply {

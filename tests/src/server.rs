@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use tempfile::TempDir;
 
 /// The first start compiles its plugins with a debug build, beside other tests.
@@ -153,6 +153,8 @@ pub struct Server {
     address: SocketAddr,
     child: Child,
     log: Log,
+    /// Ends with the process, when all that it said is in the log.
+    reader: Option<JoinHandle<()>>,
     reaper: Option<Child>,
 }
 
@@ -171,12 +173,13 @@ impl Server {
     /// If it does not listen in time.
     pub fn start_in(home: Arc<Home>) -> Self {
         let log = Log::default();
-        let (child, address) = launch(&home, &log);
+        let (child, reader, address) = launch(&home, &log);
         Self {
             home,
             address,
             child,
             log,
+            reader: Some(reader),
             reaper: None,
         }
     }
@@ -214,6 +217,11 @@ impl Server {
     /// What it has said on its standard error.
     pub fn log(&self) -> String {
         self.log.text().clone()
+    }
+
+    /// What it says on its standard error, also after its end.
+    pub fn log_handle(&self) -> Log {
+        self.log.clone()
     }
 
     /// A new connection.
@@ -283,10 +291,8 @@ impl Server {
         let host = self.address;
         let text = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         connection.write(text.as_bytes()).unwrap();
-        let reply = connection
-            .reply("")
-            .unwrap_or_else(|error| panic!("{error}, to GET {path}"));
-        (reply.status(), String::from_utf8(reply.body).unwrap())
+        let (head, body) = connection.plain_reply().unwrap();
+        (head.status(), String::from_utf8(body).unwrap())
     }
 
     /// Is it well? It answers, and is still the same process.
@@ -314,6 +320,7 @@ impl Server {
         self.signal(Signal::TERM);
         let child = &mut self.child;
         let status = wait_for("the server to end", PATIENCE, || child.try_wait().unwrap());
+        self.end();
         (status, Arc::clone(&self.home))
     }
 
@@ -332,6 +339,9 @@ impl Server {
         }
         let _ = self.child.kill();
         let _ = self.child.wait();
+        if let Some(reader) = self.reader.take() {
+            let _ = reader.join();
+        }
     }
 }
 
@@ -366,10 +376,14 @@ impl Drop for Shared {
 
 /// What a server says on its standard error.
 #[derive(Clone, Debug, Default)]
-struct Log(Arc<Mutex<String>>);
+pub struct Log(Arc<Mutex<String>>);
 
 impl Log {
-    fn text(&self) -> MutexGuard<'_, String> {
+    /// All of it until now.
+    ///
+    /// # Panics
+    /// If its reader has.
+    pub fn text(&self) -> MutexGuard<'_, String> {
         self.0.lock().unwrap()
     }
 
@@ -382,13 +396,13 @@ impl Log {
     }
 }
 
-fn launch(home: &Home, log: &Log) -> (Child, SocketAddr) {
+fn launch(home: &Home, log: &Log) -> (Child, JoinHandle<()>, SocketAddr) {
     let mut command = home.command();
     let command = command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());
     let kept = log.clone();
-    thread::spawn(move || {
+    let reader = thread::spawn(move || {
         for line in stderr.lines().map_while(Result::ok) {
             let _ = writeln!(kept.text(), "{line}");
         }
@@ -400,7 +414,7 @@ fn launch(home: &Home, log: &Log) -> (Child, SocketAddr) {
         }
         listening(&log.text())
     });
-    (child, address)
+    (child, reader, address)
 }
 
 /// The address in the line that says so.
