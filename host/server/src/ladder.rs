@@ -9,7 +9,7 @@ use crate::headers::{decode, single};
 use crate::message::Request;
 use crate::meta::{Meta, VERSION_KEY};
 use crate::outcome::{Notices, Outcome};
-use crate::params::{CallRequest, optional_string, string};
+use crate::params::{CallRequest, object, optional_string, string};
 use crate::wire::{VERSION, VERSIONS, WireError};
 use crate::{call, lists, strict, task_methods};
 use http::{HeaderMap, HeaderName};
@@ -72,7 +72,7 @@ enum Checked {
     },
     UpdateTask {
         id: String,
-        responses: Option<Box<RawValue>>,
+        responses: Box<RawValue>,
     },
     CancelTask {
         id: String,
@@ -113,7 +113,7 @@ pub(crate) async fn dispatch(
         }
         Checked::GetTask { id } => task_methods::get(&app, &principal, &id).await,
         Checked::UpdateTask { id, responses } => {
-            task_methods::update(&app, &principal, &id, responses.as_deref()).await
+            task_methods::update(&app, &principal, &id, &responses).await
         }
         Checked::CancelTask { id } => task_methods::cancel(&app, &principal, &id).await,
     };
@@ -135,7 +135,7 @@ fn climb(app: &App, request: Request, headers: &HeaderMap) -> Result<Checked, Wi
 
 /// Rung 10: whether this is a modern request. There is no other era yet.
 fn check_era(request: &Request, headers: &HeaderMap) -> Result<(), WireError> {
-    if request.meta.string(VERSION_KEY).is_some() {
+    if request.meta.get(VERSION_KEY).is_some() {
         return Ok(());
     }
     let header = single(headers, &VERSION_HEADER);
@@ -148,8 +148,7 @@ fn check_era(request: &Request, headers: &HeaderMap) -> Result<(), WireError> {
         return Err(WireError::no_handshake(requested));
     }
     match header.map_err(WireError::header_mismatch)? {
-        // Its `_meta` is not complete; that is for a later rung to say.
-        Some(VERSION) => Ok(()),
+        Some(VERSION) => Err(Meta::no_version()),
         Some(other) => Err(WireError::unsupported_version(other)),
         None => Err(missing(&VERSION_HEADER, VERSION)),
     }
@@ -244,7 +243,7 @@ fn shape(method: Method, request: Request, meta: Meta) -> Result<Checked, WireEr
         },
         Method::UpdateTask => Checked::UpdateTask {
             id: string(&params, "taskId")?,
-            responses: params.take("inputResponses"),
+            responses: object(&mut params, "inputResponses")?,
         },
         Method::CallTool => {
             let name = string(&params, "name")?;

@@ -42,11 +42,8 @@ impl Meta {
     /// # Errors
     /// -32602 with status 400 if a member is missing that must be there; one of a wrong type counts as missing.
     pub(crate) fn read(members: &Members) -> Result<Self, WireError> {
-        let missing = |key: &str, kind: &str| {
-            WireError::incomplete_meta(format!("params._meta has no {key}; it must be {kind}"))
-        };
         if members.string(VERSION_KEY).is_none() {
-            return Err(missing(VERSION_KEY, "the protocol version"));
+            return Err(Self::no_version());
         }
         let capabilities = members
             .value(CAPABILITIES_KEY)
@@ -60,10 +57,19 @@ impl Meta {
         })
     }
 
+    /// The error of a `_meta` without a protocol version.
+    pub(crate) fn no_version() -> WireError {
+        missing(VERSION_KEY, "the protocol version")
+    }
+
     /// Whether the client declared the Tasks extension.
     pub(crate) fn has_tasks(&self) -> bool {
         self.features.contains(ClientFeatures::TASKS)
     }
+}
+
+fn missing(key: &str, kind: &str) -> WireError {
+    WireError::incomplete_meta(format!("params._meta has no {key}; it must be {kind}"))
 }
 
 /// What the declared capabilities amount to. A setting that is no object declares nothing.

@@ -32,6 +32,14 @@ pub(crate) fn string(params: &Members, name: &str) -> Result<String, WireError> 
         .ok_or_else(|| WireError::invalid_params(format!("params.{name} must be a string")))
 }
 
+/// A member that must be an object; it is taken out.
+pub(crate) fn object(params: &mut Members, name: &str) -> Result<Box<RawValue>, WireError> {
+    params
+        .take(name)
+        .filter(|value| value.get().starts_with('{'))
+        .ok_or_else(|| WireError::invalid_params(format!("params.{name} must be an object")))
+}
+
 /// A member that may be absent, and else must be a string.
 pub(crate) fn optional_string(params: &Members, name: &str) -> Result<Option<String>, WireError> {
     match params.get(name) {

@@ -39,12 +39,10 @@ pub(crate) async fn update(
     app: &App,
     principal: &Principal,
     task_id: &str,
-    responses: Option<&RawValue>,
+    responses: &RawValue,
 ) -> Result<String, WireError> {
     let id = parse(task_id)?;
     let view = app.engine.get(&id, principal).await.map_err(wire_error)?;
-    let responses =
-        responses.ok_or_else(|| WireError::invalid_params("inputResponses is missing"))?;
     let mut responses = question::read_responses(responses).map_err(WireError::invalid_params)?;
     responses.retain(|(key, answer)| {
         let asked = view.questions.iter().find(|asked| asked.key == *key);
