@@ -260,6 +260,41 @@ fn p16_capabilities_are_of_one_request() {
 }
 
 #[test]
+fn p35_origin_and_host() {
+    let server = shared();
+    let port = server.address().port();
+    let list = || Message::new("tools/list");
+    for good in [
+        format!("http://127.0.0.1:{port}"),
+        format!("http://localhost:{port}"),
+    ] {
+        accepted(&server, &list().header("Origin", &good));
+    }
+    for good in [format!("localhost:{port}"), format!("LOCALHOST:{port}")] {
+        accepted(&server, &list().header("Host", &good));
+    }
+    let good = format!("http://127.0.0.1:{port}");
+    for bad in [
+        list().header("Origin", "http://evil.example"),
+        list().header("Origin", "null"),
+        list().header("Origin", &format!("http://127.0.0.1.evil.example:{port}")),
+        list().header("Origin", &format!("http://127.0.0.1:{port}@evil.example")),
+        list().header("Origin", &format!("http://evil.example#{good}")),
+        list()
+            .header("Origin", &good)
+            .also_header("Origin", "http://evil.example"),
+        list().header("Host", "evil.example"),
+        list().header("Host", &format!("127.0.0.1.evil.example:{port}")),
+        list().header("Host", &format!("127.0.0.1:{}", port ^ 1)),
+    ] {
+        let reply = server.send(&bad);
+        assert!([400, 403].contains(&reply.status()), "{bad:?}: {reply:?}");
+    }
+    let reply = server.send(&list().no_header("Host"));
+    assert!([400, 403].contains(&reply.status()), "{reply:?}");
+}
+
+#[test]
 fn p36_fields_of_task_requests() {
     let server = shared();
     let task = server.call_task("sleep_required", json!({ "ms": 1 }));

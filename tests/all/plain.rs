@@ -148,6 +148,36 @@ fn progress_comes_under_the_clients_token_and_rises() {
 }
 
 #[test]
+fn p34_the_frames_of_a_stream() {
+    let arguments = json!({ "steps": [1, 2], "ms": 60 });
+    let reply = shared().send(&Message::call("progress", arguments).progress("t"));
+    assert_eq!(reply.head.header("x-accel-buffering"), Some("no"));
+    let text = String::from_utf8(reply.body.clone()).unwrap();
+    let frames: Vec<_> = text
+        .split("\n\n")
+        .filter(|frame| frame.contains("data:"))
+        .collect();
+    assert_eq!(frames.len(), reply.messages.len());
+    for frame in frames {
+        assert!(
+            frame.lines().any(|line| line == "event: message"),
+            "{frame}"
+        );
+        assert_eq!(frame.matches("data:").count(), 1, "{frame}");
+    }
+    // Nothing comes after the response.
+    assert_eq!(
+        reply
+            .messages
+            .iter()
+            .filter(|message| message.get("id").is_some())
+            .count(),
+        1
+    );
+    assert!(reply.response().get("id").is_some());
+}
+
+#[test]
 fn progress_that_falls_is_left_out() {
     let server = shared();
     let arguments = json!({ "steps": [5, 3, 5, 6], "ms": 60 });
