@@ -15,13 +15,14 @@ use crate::limits::Limits;
 use crate::load::Loader;
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::record::Record;
-use crate::run::{self, Admission, Run};
+use crate::run::{self, Admission, Rules, Run};
 use crate::watch;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 use tokio::sync::{Semaphore, watch as watch_channel};
 
 /// How a [`Runtime`] is set up.
@@ -47,6 +48,8 @@ pub struct Settings {
     pub plugin_limits: HashMap<String, Limits>,
     /// What the wire says of a question; the error is for the guest.
     pub check_question: fn(&InputRequest) -> Result<(), String>,
+    /// How long a guest may go on when its time is over, or after it has given its result.
+    pub grace: Duration,
 }
 
 /// A file that is not served, or not in its newest version.
@@ -181,8 +184,11 @@ impl Runtime {
             );
             return run::stillborn(&inner.host, Failure::Diverged { step: 0, detail });
         }
-        let check = inner.settings.check_question;
-        run::start(&inner.host, &inner.admission, plugin, (call, record), check)
+        let rules = Rules {
+            check_question: inner.settings.check_question,
+            grace: inner.settings.grace,
+        };
+        run::start(&inner.host, &inner.admission, plugin, (call, record), rules)
     }
 
     /// A run that fails at once, for a call whose plugin cannot be had.

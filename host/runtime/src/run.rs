@@ -89,17 +89,14 @@ pub(crate) enum Reply {
 /// Steps that may wait for a slow holder. Progress and log messages are dropped when it is full; the others wait.
 const STEPS_MAX: usize = 64;
 
-/// How long a guest may go on after it has given its result.
-const CLEAN_UP: Duration = Duration::from_secs(1);
-
-/// A run. Dropping it ends the guest, unless that has given its result: then it has one second for its clean-up.
+/// A run. Dropping it ends the guest, unless that has given its result: then it has the grace period for its clean-up.
 #[derive(Debug)]
 pub struct Run {
     steps: mpsc::Receiver<Step>,
     replies: mpsc::Sender<Reply>,
     shared: Arc<Shared>,
     host: Arc<Host>,
-    guest: Option<tokio::task::AbortHandle>,
+    guest: Option<(Arc<Plugin>, tokio::task::AbortHandle)>,
 }
 
 impl Run {
@@ -110,6 +107,11 @@ impl Run {
                 "the run ended without a word".to_owned(),
             ))
         })
+    }
+
+    /// The plugin that runs; `None` if none could be had.
+    pub fn plugin(&self) -> Option<&Arc<Plugin>> {
+        self.guest.as_ref().map(|(plugin, _)| plugin)
     }
 
     /// Answer the questions of the last [`Step::NeedsInput`], in their order.
@@ -143,7 +145,7 @@ impl Drop for Run {
         }
         self.shared.dead.store(true, Ordering::Release);
         self.host.engine.increment_epoch();
-        if let Some(guest) = &self.guest {
+        if let Some((_, guest)) = &self.guest {
             guest.abort();
         }
     }
@@ -256,6 +258,15 @@ impl Shared {
     }
 }
 
+/// What holds for every run.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// What the wire says of a question; the error is for the guest.
+    pub(crate) check_question: fn(&InputRequest) -> Result<(), String>,
+    /// How long a guest may go on when its time is over, or after its result.
+    pub(crate) grace: Duration,
+}
+
 /// A run's place: what its guest needs of the world.
 pub(crate) struct Seat {
     pub(crate) plugin: String,
@@ -264,8 +275,7 @@ pub(crate) struct Seat {
     pub(crate) shared: Arc<Shared>,
     pub(crate) steps: mpsc::Sender<Step>,
     pub(crate) replies: mpsc::Receiver<Reply>,
-    /// What the wire says of a question; the error is for the guest.
-    pub(crate) check_question: fn(&InputRequest) -> Result<(), String>,
+    pub(crate) rules: Rules,
     /// Nothing can be asked while a plugin lists its tools.
     pub(crate) listing: bool,
 }
@@ -282,7 +292,10 @@ impl Seat {
             record: None,
             steps,
             replies,
-            check_question: |_| Err("nothing can be asked while tools are listed".to_owned()),
+            rules: Rules {
+                check_question: |_| Err("nothing can be asked while tools are listed".to_owned()),
+                grace: Duration::ZERO,
+            },
             listing: true,
         }
     }
@@ -316,7 +329,7 @@ pub(crate) fn start(
     admission: &Arc<Admission>,
     plugin: &Arc<Plugin>,
     (call, record): (Call, Option<Record>),
-    check_question: fn(&InputRequest) -> Result<(), String>,
+    rules: Rules,
 ) -> Run {
     let (steps_in, steps) = mpsc::channel(STEPS_MAX);
     let (replies, replies_out) = mpsc::channel(1);
@@ -328,7 +341,7 @@ pub(crate) fn start(
         shared: shared.clone(),
         steps: steps_in,
         replies: replies_out,
-        check_question,
+        rules,
         listing: false,
     };
     let task = drive(host.clone(), admission.clone(), plugin.clone(), seat);
@@ -338,7 +351,7 @@ pub(crate) fn start(
         replies,
         shared,
         host: host.clone(),
-        guest: Some(guest),
+        guest: Some((plugin.clone(), guest)),
     }
 }
 
@@ -379,7 +392,7 @@ enum End {
 
 /// Run the guest to its end, whichever comes first. `None`: its result was reported already.
 async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
-    let shared = seat.shared.clone();
+    let (shared, grace) = (seat.shared.clone(), seat.rules.grace);
     let call = (seat.call.tool.clone(), seat.call.arguments.clone());
     let mut store = match new_store(host, seat) {
         Ok(store) => store,
@@ -390,8 +403,8 @@ async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
         let guest = call_tool(&mut store, plugin, &call);
         tokio::select! {
             returned = Box::pin(guest) => End::Returned(returned),
-            () = out_of_time(&shared) => End::OutOfTime,
-            () = clean_up_over(&shared) => End::CleanedUp,
+            () = out_of_time(&shared, grace) => End::OutOfTime,
+            () = clean_up_over(&shared, grace) => End::CleanedUp,
         }
     };
     let guest = store.data();
@@ -449,15 +462,15 @@ async fn call_tool(
 }
 
 /// Resolves when the wall time is used up and the guest was given its grace to notice.
-async fn out_of_time(shared: &Shared) {
+async fn out_of_time(shared: &Shared, grace: Duration) {
     shared.time_over().await;
     shared.wish();
-    clock::sleep(CLEAN_UP).await;
+    clock::sleep(grace).await;
 }
 
-async fn clean_up_over(shared: &Shared) {
+async fn clean_up_over(shared: &Shared, grace: Duration) {
     shared.complete.notified().await;
-    clock::sleep(CLEAN_UP).await;
+    clock::sleep(grace).await;
 }
 
 fn returned_without_result(guest: &Guest) -> Step {

@@ -4,6 +4,7 @@ use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::http::{self, Stop};
 use crate::parked::ParkedCalls;
+use crate::result::Results;
 use crate::runner::{GuestRunner, Wording};
 use crate::seal::Sealer;
 use crate::wire::question::check_question;
@@ -40,6 +41,8 @@ pub(crate) struct App {
     pub(crate) clock: Arc<dyn Clock>,
     /// Seals what clients carry from round to round.
     pub(crate) sealer: Sealer,
+    /// Checks what guests give.
+    pub(crate) results: Arc<Results>,
     /// Calls that wait in memory from round to round.
     pub(crate) parked: ParkedCalls,
     /// What is served; one value at a time.
@@ -101,9 +104,10 @@ impl App {
         let store = tokio::task::spawn_blocking(move || SledStore::open(&tasks)).await??;
         runtime.serve_directory().await;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
+        let results = Arc::new(Results::default());
         let ports = Ports {
             store: Arc::new(store),
-            runner: Arc::new(GuestRunner::new(runtime.clone())),
+            runner: Arc::new(GuestRunner::new(runtime.clone(), results.clone())),
             clock: clock.clone(),
             failures: Arc::new(Wording),
         };
@@ -114,6 +118,7 @@ impl App {
             engine,
             clock,
             sealer,
+            results,
             parked: ParkedCalls::default(),
             catalogue: ArcSwap::default(),
             ready: AtomicBool::new(false),
@@ -166,6 +171,7 @@ pub(crate) fn runtime_settings(
         limits: config.limits.clone(),
         plugin_limits: config.plugin_limits(),
         check_question,
+        grace: Duration::from_millis(config.tasks.grace_ms),
     })
 }
 

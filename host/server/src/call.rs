@@ -12,14 +12,12 @@ use crate::meta::Meta;
 use crate::outcome::{Notices, Outcome};
 use crate::params::CallRequest;
 use crate::parked::{ParkedCall, ParkedCalls};
-use crate::runner::{self, Speaker, TaskRun};
+use crate::runner::{self, Adopted, Speaker, TaskRun};
 use crate::seal::{Binding, State};
 use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, content, notification, question};
-use longshore_runtime::contract::{
-    CallResult, ClientFeatures, ContentBlock, TaskSupport, TextContent,
-};
+use longshore_runtime::contract::{ClientFeatures, TaskSupport};
 use longshore_runtime::{Call, Context, Failure, Plugin, Question, Record, Run, Step};
 use longshore_tasks::{self as tasks, Birth, Checkpoint, Principal, TaskId, TaskView};
 use std::collections::BTreeMap;
@@ -57,7 +55,7 @@ async fn begin(
     let offered = offered_answers(request)?;
     let origin = origin(app, request).await?;
     if let Err(wrong) = request.tool.check_arguments(&request.arguments) {
-        return Ok(Outcome::result(tool_error(&wrong)));
+        return Ok(Outcome::result(content::tool_error(&wrong)));
     }
     if plan == Plan::Task && matches!(origin, Origin::Fresh) {
         return create(app, request).await;
@@ -247,22 +245,6 @@ impl std::fmt::Debug for Undelivered {
     }
 }
 
-/// A result that tells the client's model what was wrong with its arguments.
-fn tool_error(text: &str) -> String {
-    let block = TextContent {
-        text: text.to_owned(),
-        annotations: None,
-        meta: None,
-    };
-    let result = CallResult {
-        content: vec![ContentBlock::Text(block)],
-        structured_content: None,
-        is_error: true,
-        meta: None,
-    };
-    content::call_result(&result)
-}
-
 /// A call that is being followed.
 struct Following<'a> {
     app: &'a Arc<App>,
@@ -274,6 +256,8 @@ struct Following<'a> {
     offered: BTreeMap<String, String>,
     /// Where the guest asked last, with the answers it has.
     checkpoint: Option<Checkpoint>,
+    /// The last progress message.
+    message: Option<String>,
 }
 
 /// Why the following ends.
@@ -329,6 +313,7 @@ impl<'a> Following<'a> {
             run,
             offered,
             checkpoint,
+            message: None,
         })
     }
 
@@ -365,6 +350,7 @@ impl<'a> Following<'a> {
     fn turn(&mut self, step: Step, plan: Plan, notices: &Notices) -> Turn {
         match step {
             Step::Progress(progress) => {
+                self.message.clone_from(&progress.message);
                 if let Some(token) = &self.request.meta.progress_token {
                     notices.send(notification::progress(token, &progress));
                 }
@@ -378,7 +364,11 @@ impl<'a> Following<'a> {
                 return self.try_answers(plan);
             }
             Step::Finished(result) => {
-                return Turn::Answer(Ok(content::call_result(&result)));
+                return Turn::Answer(Ok(self.app.results.text(
+                    &self.plugin,
+                    &self.call.tool,
+                    &result,
+                )));
             }
             Step::Failed(failure) => return Turn::Answer(Err(self.failed(&failure))),
             Step::Cancelled => {
@@ -443,6 +433,7 @@ impl<'a> Following<'a> {
             call,
             run,
             checkpoint,
+            message,
             ..
         } = self;
         let stored = task_call(&call, &plugin, &request.principal)?;
@@ -453,7 +444,15 @@ impl<'a> Following<'a> {
             Some(checkpoint) if waiting => checkpoint.questions.clone(),
             _ => Vec::new(),
         };
-        let run = TaskRun::adopted(run, speaker, asked, begins);
+        let adopted = Adopted {
+            run,
+            speaker,
+            asked,
+            begins,
+            message,
+            external_id: call.external_id,
+        };
+        let run = TaskRun::adopted(adopted, app.results.clone());
         let adopted = app
             .engine
             .adopt(stored, birth(app), Box::new(run), checkpoint)

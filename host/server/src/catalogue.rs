@@ -5,12 +5,10 @@
 //!
 //! - `cursor`: places in a list.
 //! - `header`: arguments that are mirrored into headers.
-//! - `schema`: schemas of strangers, compiled with bounds.
 //! - `tool`: one tool.
 
 pub(crate) mod cursor;
 mod header;
-mod schema;
 mod tool;
 
 use crate::config::Config;

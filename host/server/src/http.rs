@@ -56,6 +56,11 @@ pub(crate) async fn serve(
     listener: TcpListener,
     stop: &Stop,
 ) -> std::io::Result<()> {
+    // What is cut off here when the drain time is over is connections only.
+    let stop = &Stop {
+        begin: stop.begin.clone(),
+        now: stop.now.child_token(),
+    };
     let config = &app.config.http;
     let gate = Gate::new(listener.local_addr()?, config);
     let router = routes(Arc::new(Endpoint {

@@ -9,7 +9,8 @@
 //! - `ladder`: the checks of a request in their order. Then `lists`, `call` or `task_methods`, whose answer is an `outcome`.
 //! - `catalogue`: which tools are served. Knows no request.
 //! - `call`, `parked`, `seal`: calls over several rounds.
-//! - `runner`, `failure`: the adapter between tasks and guests, and the wording of what went wrong.
+//! - `runner`, `result`, `failure`: the adapter between tasks and guests, and the wording of what went right or wrong.
+//! - `schema`: JSON Schemas of strangers.
 //! - `wire`: the protocol's texts. Knows no transport.
 
 mod app;
@@ -30,7 +31,9 @@ mod meta;
 mod outcome;
 mod params;
 mod parked;
+mod result;
 mod runner;
+mod schema;
 mod seal;
 mod strict;
 mod task_methods;

@@ -3,12 +3,14 @@
 //! It must not know of requests or of HTTP.
 
 use crate::failure;
+use crate::result::Results;
 use crate::wire::{content, question};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use longshore_runtime::contract::{InputAnswer, RpcError};
+use longshore_runtime::contract::{CallResult, InputAnswer, RpcError};
 use longshore_runtime::{Call, Failure, Plugin, Record, Run, Runtime, Step, Version};
 use longshore_tasks as tasks;
+use std::collections::VecDeque;
 use std::sync::Arc;
 use tasks::{Payload, Question, Reason, TaskId};
 
@@ -16,11 +18,12 @@ use tasks::{Payload, Question, Reason, TaskId};
 #[derive(Debug)]
 pub(crate) struct GuestRunner {
     runtime: Runtime,
+    results: Arc<Results>,
 }
 
 impl GuestRunner {
-    pub(crate) fn new(runtime: Runtime) -> Self {
-        Self { runtime }
+    pub(crate) fn new(runtime: Runtime, results: Arc<Results>) -> Self {
+        Self { runtime, results }
     }
 }
 
@@ -33,7 +36,8 @@ impl tasks::Runner for GuestRunner {
         let record = record.map(|record| Record::from_bytes(record.to_vec()));
         let start = start(self.runtime.clone(), call.clone(), record);
         tracing::debug!(task = %id, plugin = %call.plugin, tool = %call.tool, "a run starts");
-        Box::new(TaskRun::new(Guest::Starting(Box::pin(start)), speaker))
+        let guest = Guest::Starting(Box::pin(start));
+        Box::new(TaskRun::new(guest, speaker, self.results.clone()))
     }
 }
 
@@ -77,6 +81,9 @@ enum Guest {
 pub(crate) struct TaskRun {
     guest: Guest,
     speaker: Speaker,
+    results: Arc<Results>,
+    /// What the engine has yet to be told of the time before the call was a task.
+    news: VecDeque<tasks::Step>,
     /// What the guest waits to be answered.
     asked: Vec<Question>,
     /// The guest waits at `begin`.
@@ -84,23 +91,44 @@ pub(crate) struct TaskRun {
     wished: bool,
 }
 
+/// Where a run stands when its call becomes a task.
+pub(crate) struct Adopted {
+    pub(crate) run: Run,
+    pub(crate) speaker: Speaker,
+    /// It waits for answers to these.
+    pub(crate) asked: Vec<Question>,
+    /// It waits at `begin`.
+    pub(crate) begins: bool,
+    /// The last progress message.
+    pub(crate) message: Option<String>,
+    /// The guest's own id for the call.
+    pub(crate) external_id: Option<String>,
+}
+
 impl TaskRun {
-    fn new(guest: Guest, speaker: Speaker) -> Self {
+    fn new(guest: Guest, speaker: Speaker, results: Arc<Results>) -> Self {
         Self {
             guest,
             speaker,
+            results,
+            news: VecDeque::new(),
             asked: Vec::new(),
             begins: false,
             wished: false,
         }
     }
 
-    /// A run that goes on already: it waits for `asked` to be answered, or at `begin`, or computes.
-    pub(crate) fn adopted(run: Run, speaker: Speaker, asked: Vec<Question>, begins: bool) -> Self {
+    /// A run that goes on already.
+    pub(crate) fn adopted(adopted: Adopted, results: Arc<Results>) -> Self {
+        let message = adopted.message.map(|message| tasks::Step::Progress {
+            message: Some(message),
+        });
+        let external_id = adopted.external_id.map(tasks::Step::ExternalId);
         Self {
-            asked,
-            begins,
-            ..Self::new(Guest::Running(run), speaker)
+            news: message.into_iter().chain(external_id).collect(),
+            asked: adopted.asked,
+            begins: adopted.begins,
+            ..Self::new(Guest::Running(adopted.run), adopted.speaker, results)
         }
     }
 
@@ -116,6 +144,15 @@ impl TaskRun {
         match &mut self.guest {
             Guest::Running(run) => run,
             Guest::Starting(_) => unreachable!("it has just been started"),
+        }
+    }
+
+    fn word(&self, result: &CallResult) -> Payload {
+        match &self.guest {
+            Guest::Running(run) if let Some(plugin) = run.plugin() => {
+                self.results.text(plugin, &self.speaker.tool, result)
+            }
+            _ => content::call_result(result),
         }
     }
 
@@ -138,7 +175,7 @@ impl TaskRun {
                     record,
                 }
             }
-            Step::Finished(result) => tasks::Step::Finished(content::call_result(&result)),
+            Step::Finished(result) => tasks::Step::Finished(self.word(&result)),
             Step::Failed(reason) => {
                 tasks::Step::Failed(failure::of_run(&reason, &self.speaker).to_json())
             }
@@ -150,6 +187,9 @@ impl TaskRun {
 #[async_trait]
 impl tasks::Run for TaskRun {
     async fn step(&mut self) -> tasks::Step {
+        if let Some(news) = self.news.pop_front() {
+            return news;
+        }
         loop {
             let begins = std::mem::take(&mut self.begins);
             let run = self.running().await;

@@ -170,7 +170,7 @@ impl Guest {
         }
         for request in requests {
             check_name(&request.name)?;
-            (self.seat.check_question)(request)?;
+            (self.seat.rules.check_question)(request)?;
         }
         self.rounds += 1;
         Ok(())

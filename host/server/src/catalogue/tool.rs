@@ -1,7 +1,7 @@
 //! One tool as clients see it: its definition for the wire, and what checks a call of it.
 
 use super::header::HeaderParams;
-use super::schema::{self, Schema};
+use crate::schema::{self, Schema};
 use crate::wire::WireError;
 use crate::wire::content::{guest_meta, icons};
 use crate::wire::object::Object;

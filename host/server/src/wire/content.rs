@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longshore_runtime::contract::{
     Annotations, CallResult, ContentBlock, Icon, IconTheme, ResourceBody, ResourceContents, Role,
+    TextContent,
 };
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -26,6 +27,71 @@ pub(crate) fn call_result(result: &CallResult) -> String {
     };
     // Serialising these types cannot fail: no maps with other keys than text, no foreign code.
     serde_json::to_string(&wire).expect("a result is JSON")
+}
+
+/// A result that tells the client's model what went wrong.
+pub(crate) fn tool_error(text: &str) -> String {
+    let block = TextContent {
+        text: text.to_owned(),
+        annotations: None,
+        meta: None,
+    };
+    call_result(&CallResult {
+        content: vec![ContentBlock::Text(block)],
+        structured_content: None,
+        is_error: true,
+        meta: None,
+    })
+}
+
+/// Whether the wire admits a result: media types and URIs are such. Bytes are encoded here, so base64 is always right.
+pub(crate) fn check(result: &CallResult) -> Result<(), String> {
+    result.content.iter().try_for_each(|block| match block {
+        ContentBlock::Text(_) => Ok(()),
+        ContentBlock::Image(media) | ContentBlock::Audio(media) => {
+            check_media_type(&media.mime_type)
+        }
+        ContentBlock::ResourceLink(link) => {
+            check_uri(&link.uri)?;
+            link.mime_type.as_deref().map_or(Ok(()), check_media_type)
+        }
+        ContentBlock::Resource(embedded) => {
+            check_uri(&embedded.contents.uri)?;
+            let media_type = embedded.contents.mime_type.as_deref();
+            media_type.map_or(Ok(()), check_media_type)
+        }
+    })
+}
+
+/// RFC 9110, section 8.3.1: type, subtype, and parameters in visible ASCII.
+fn check_media_type(text: &str) -> Result<(), String> {
+    let token = |text: &str| {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+        !text.is_empty() && text.bytes().all(allowed)
+    };
+    let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
+    let essence = essence.trim_end().split_once('/');
+    let visible = parameters
+        .bytes()
+        .all(|byte| byte == b' ' || byte.is_ascii_graphic());
+    if visible && essence.is_some_and(|(kind, subtype)| token(kind) && token(subtype)) {
+        return Ok(());
+    }
+    Err(format!("{text:.60?} is no media type"))
+}
+
+/// RFC 3986: a scheme, and no blanks or control characters.
+fn check_uri(text: &str) -> Result<(), String> {
+    let scheme = text.split_once(':').map_or("", |(scheme, _)| scheme);
+    let begins = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte);
+    let clean = text
+        .chars()
+        .all(|character| !character.is_whitespace() && !character.is_control());
+    if begins && clean && scheme.bytes().all(allowed) {
+        return Ok(());
+    }
+    Err(format!("{text:.60?} is no URI"))
 }
 
 #[derive(Serialize)]
@@ -275,7 +341,7 @@ pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use longshore_runtime::contract::{MediaContent, TextContent};
+    use longshore_runtime::contract::MediaContent;
 
     fn text(text: &str, meta: Option<&str>) -> ContentBlock {
         ContentBlock::Text(TextContent {
@@ -347,5 +413,32 @@ mod tests {
             wire["content"][0]["_meta"],
             serde_json::json!({"com.example/y": 3, "z": 4})
         );
+    }
+
+    #[test]
+    fn media_types_and_uris_are_such() {
+        for right in [
+            "image/png",
+            "text/plain; charset=utf-8",
+            "application/vnd.x+json",
+        ] {
+            assert!(check_media_type(right).is_ok(), "{right}");
+        }
+        for wrong in [
+            "",
+            "png",
+            "image/",
+            "no media type\r\n",
+            "image/png\n",
+            "a/b;\u{1}",
+        ] {
+            assert!(check_media_type(wrong).is_err(), "{wrong}");
+        }
+        for right in ["test://a/{b}", "urn:x:y", "https://example.com/ü"] {
+            assert!(check_uri(right).is_ok(), "{right}");
+        }
+        for wrong in ["", "no uri", "/path", "1a:b", "a:b c", "a:\n"] {
+            assert!(check_uri(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,9 +1,9 @@
 //! JSON Schemas of strangers, compiled once and checked with bounds: no remote reference is followed, a pattern may not
 //! backtrack without end, and a schema is no larger or deeper than a person would write.
 
-use crate::members::is_nested_deeper;
 use crate::wire::error::shortened;
 use jsonschema::{PatternOptions, Validator};
+use longshore_runtime::json::is_nested_deeper;
 use serde_json::Value;
 
 /// Size of a schema, in bytes. The longest of known servers have some 30 KiB.
@@ -26,14 +26,14 @@ const ERROR_CHARACTERS_MAX: usize = 300;
 
 /// A compiled schema.
 #[derive(Debug)]
-pub(super) struct Schema(Validator);
+pub(crate) struct Schema(Validator);
 
 impl Schema {
     /// Compile a schema. Without `$schema` it is of the dialect 2020-12.
     ///
     /// # Errors
     /// Why it is none.
-    pub(super) fn compile(schema: &Value) -> Result<Self, String> {
+    pub(crate) fn compile(schema: &Value) -> Result<Self, String> {
         let patterns = PatternOptions::fancy_regex()
             .backtrack_limit(BACKTRACKS_MAX)
             .size_limit(PATTERN_BYTES_MAX)
@@ -50,7 +50,7 @@ impl Schema {
     ///
     /// # Errors
     /// What is wrong, and where.
-    pub(super) fn check(&self, value: &Value) -> Result<(), String> {
+    pub(crate) fn check(&self, value: &Value) -> Result<(), String> {
         if self.0.is_valid(value) {
             return Ok(());
         }
@@ -69,7 +69,7 @@ impl Schema {
 ///
 /// # Errors
 /// Why it is none.
-pub(super) fn parse(text: &str) -> Result<Value, String> {
+pub(crate) fn parse(text: &str) -> Result<Value, String> {
     if text.len() > SCHEMA_BYTES_MAX {
         return Err(format!(
             "has {} bytes; at most {SCHEMA_BYTES_MAX} are allowed",
@@ -88,7 +88,7 @@ pub(super) fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// Arguments are objects, and the schema must say so.
-pub(super) fn require_object(schema: &Value) -> Result<(), String> {
+pub(crate) fn require_object(schema: &Value) -> Result<(), String> {
     match &schema["type"] {
         Value::String(kind) if kind == "object" => Ok(()),
         _ => Err("must have \"type\": \"object\"".to_owned()),
