@@ -13,6 +13,7 @@ mod tool;
 
 use crate::config::Config;
 use longshore_runtime::{Plugin, Snapshot};
+use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -36,7 +37,7 @@ struct PluginTools {
 }
 
 /// A tool that is not served.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct LeftOut {
     /// Its name.
     pub(crate) tool: String,
@@ -81,6 +82,14 @@ impl Catalogue {
     /// A tool by name.
     pub(crate) fn tool(&self, name: &str) -> Option<&Arc<CatalogueTool>> {
         self.tools.get(name)
+    }
+
+    /// How many tools of a plugin can be served, and which cannot.
+    pub(crate) fn of_plugin(&self, plugin: &str) -> (usize, &[LeftOut]) {
+        match self.plugins.get(plugin) {
+            Some(plugin) => (plugin.tools.len(), &plugin.left_out),
+            None => (0, &[]),
+        }
     }
 
     /// At most `max` tools behind the one named, in order, and whether there are more.

@@ -10,6 +10,7 @@ use crate::message::Request;
 use crate::meta::{Meta, VERSION_KEY};
 use crate::outcome::{Notices, Outcome};
 use crate::params::{CallRequest, object, optional_string, string};
+use crate::wire::error::shortened;
 use crate::wire::{VERSION, VERSIONS, WireError};
 use crate::{call, lists, strict, task_methods};
 use http::{HeaderMap, HeaderName};
@@ -96,6 +97,14 @@ pub(crate) async fn dispatch(
     headers: HeaderMap,
     notices: Notices,
 ) -> Outcome {
+    let method = shortened(&request.method);
+    let outcome = Box::pin(serve(app, request, headers, notices)).await;
+    let code = outcome.result.as_ref().err().map(|error| error.code);
+    tracing::debug!(method, code, "a request was answered");
+    outcome
+}
+
+async fn serve(app: Arc<App>, request: Request, headers: HeaderMap, notices: Notices) -> Outcome {
     // Until there is authentication all callers are one.
     let principal = Principal::anonymous();
     let checked = match climb(&app, request, &headers) {

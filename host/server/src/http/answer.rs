@@ -196,3 +196,114 @@ impl http_body::Body for Answer {
         SizeHint::with_exact(self.queue.iter().map(|bytes| bytes.len() as u64).sum())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use http_body_util::BodyExt;
+    use tokio::sync::oneshot;
+
+    fn id() -> Box<RawValue> {
+        RawValue::from_string("\"q\"".to_owned()).unwrap()
+    }
+
+    async fn text(response: Response) -> String {
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
+        String::from_utf8(bytes.to_vec()).unwrap()
+    }
+
+    fn kind(response: &Response) -> &str {
+        response.headers()[CONTENT_TYPE].to_str().unwrap()
+    }
+
+    fn tells(
+        count: usize,
+        outcome: Outcome,
+    ) -> impl FnOnce(Notices) -> BoxFuture<'static, Outcome> {
+        move |notices| {
+            Box::pin(async move {
+                for number in 0..count {
+                    notices.send(number.to_string());
+                    tokio::task::yield_now().await;
+                }
+                outcome
+            })
+        }
+    }
+
+    const RESULT: &str = r#"{"jsonrpc":"2.0","id":"q","result":{}}"#;
+
+    #[tokio::test]
+    async fn without_notifications_it_is_json_with_its_status() {
+        let fine = tells(0, Outcome::result("{}".to_owned()));
+        let response = answer(id(), Accept::Both, fine).await;
+        assert_eq!(
+            (response.status().as_u16(), kind(&response)),
+            (200, "application/json")
+        );
+        assert_eq!(text(response).await, RESULT);
+        let wrong = tells(0, Outcome::error(WireError::unknown_method("m")));
+        let response = answer(id(), Accept::Both, wrong).await;
+        assert_eq!(
+            (response.status().as_u16(), kind(&response)),
+            (404, "application/json")
+        );
+    }
+
+    #[tokio::test]
+    async fn the_first_notification_opens_a_stream_and_all_come_before_the_result() {
+        let call = tells(3, Outcome::result("{}".to_owned()));
+        let response = answer(id(), Accept::Both, call).await;
+        assert_eq!(
+            (response.status().as_u16(), kind(&response)),
+            (200, "text/event-stream")
+        );
+        assert_eq!(response.headers()["x-accel-buffering"], "no");
+        let events: String = ["0", "1", "2", RESULT]
+            .iter()
+            .map(|message| format!("event: message\ndata: {message}\n\n"))
+            .collect();
+        assert_eq!(text(response).await, events);
+    }
+
+    #[tokio::test]
+    async fn notifications_of_the_last_step_are_not_lost() {
+        let call = |notices: Notices| -> BoxFuture<'static, Outcome> {
+            Box::pin(async move {
+                notices.send("0".to_owned());
+                Outcome::result("{}".to_owned())
+            })
+        };
+        let body = text(answer(id(), Accept::Both, call).await).await;
+        assert!(
+            body.starts_with("event: message\ndata: 0\n\n") && body.contains(RESULT),
+            "{body}"
+        );
+    }
+
+    #[tokio::test]
+    async fn who_takes_only_one_kind_gets_that() {
+        let call = tells(2, Outcome::result("{}".to_owned()));
+        assert_eq!(text(answer(id(), Accept::Json, call).await).await, RESULT);
+        let call = tells(0, Outcome::error(WireError::unknown_method("m")));
+        let response = answer(id(), Accept::Events, call).await;
+        assert_eq!(
+            (response.status().as_u16(), kind(&response)),
+            (404, "text/event-stream")
+        );
+    }
+
+    #[tokio::test]
+    async fn a_body_that_is_dropped_ends_its_call() {
+        let (alive, ended) = oneshot::channel::<()>();
+        let call = move |notices: Notices| -> BoxFuture<'static, Outcome> {
+            Box::pin(async move {
+                let _alive = alive;
+                notices.send("0".to_owned());
+                std::future::pending().await
+            })
+        };
+        drop(answer(id(), Accept::Both, call).await);
+        assert!(ended.await.is_err());
+    }
+}

@@ -16,11 +16,19 @@ pub(super) fn health() -> Response {
 /// Whether requests are taken, and which plugins are served.
 pub(super) fn readiness(app: &App) -> Response {
     let ready = app.ready.load(Ordering::Acquire);
-    let snapshot = app.runtime.snapshot();
+    let (snapshot, catalogue) = (app.runtime.snapshot(), app.catalogue.load());
     let plugins: Vec<Value> = snapshot
         .plugins
         .values()
-        .map(|plugin| json!({ "name": plugin.name, "version": plugin.version }))
+        .map(|plugin| {
+            let (tools, left_out) = catalogue.of_plugin(&plugin.name);
+            json!({
+                "name": plugin.name,
+                "version": plugin.version,
+                "tools": tools,
+                "left_out": left_out,
+            })
+        })
         .collect();
     let refused: Vec<Value> = snapshot
         .refused
