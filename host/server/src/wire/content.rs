@@ -70,7 +70,7 @@ fn check_media_type(text: &str) -> Result<(), String> {
         !text.is_empty() && text.bytes().all(allowed)
     };
     let (essence, parameters) = text.split_once(';').unwrap_or((text, ""));
-    let essence = essence.trim_end().split_once('/');
+    let essence = essence.trim_end_matches(' ').split_once('/');
     let visible = parameters
         .bytes()
         .all(|byte| byte == b' ' || byte.is_ascii_graphic());
