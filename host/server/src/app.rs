@@ -86,6 +86,11 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 
 impl App {
     async fn start(config: Config) -> anyhow::Result<Self> {
+        anyhow::ensure!(
+            config.plugins_dir.is_dir(),
+            "the folder of plugins, {}, is not there; make it, or name another one (plugins_dir, --plugins)",
+            config.plugins_dir.display()
+        );
         let data = config.data_dir.clone();
         longshore_runtime::private_folder(&data)
             .with_context(|| folder_needed("data_dir", &data))?;
@@ -93,11 +98,6 @@ impl App {
         longshore_runtime::private_folder(&keys)
             .with_context(|| folder_needed("data_dir", &keys))?;
         let sealer = Sealer::open(&keys).with_context(|| folder_needed("data_dir", &keys))?;
-        anyhow::ensure!(
-            config.plugins_dir.is_dir(),
-            "the folder of plugins, {}, is not there; make it, or name another one (plugins_dir, --plugins)",
-            config.plugins_dir.display()
-        );
         let runtime = Runtime::new(runtime_settings(&config, data.join("components"))?)?;
         let tasks = data.join("tasks");
         // It reads the disk, for seconds if the store was not closed.
