@@ -1,6 +1,6 @@
 //! What a run needs to know of a call. All of it is durable with a task, so that the call can run again.
 
-use crate::contract::{ClientFeatures, LogLevel};
+use crate::contract::{ClientFeatures, CompletionTarget, LogLevel};
 use crate::limits::Limits;
 use serde::{Deserialize, Serialize};
 
@@ -8,13 +8,11 @@ use serde::{Deserialize, Serialize};
 /// recorded, and with anything a guest can observe that is not.
 pub(crate) const REPLAY_ABI: u32 = 1;
 
-/// One call of a tool.
+/// One call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Call {
-    /// Name of the tool.
-    pub tool: String,
-    /// The arguments: the text of a JSON object, as the caller wrote it.
-    pub arguments: String,
+    /// What is to be done.
+    pub work: Work,
     /// What is known of the caller.
     pub context: Context,
     /// From this all random numbers of the call are drawn.
@@ -27,6 +25,65 @@ pub struct Call {
     pub external_id: Option<String>,
     /// The replay ABI of the host that began it.
     pub abi: u32,
+}
+
+/// What a call asks of a plugin. Each kind has its own kind of [`Answer`](crate::Answer).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Work {
+    /// Use a tool.
+    Tool {
+        /// Its name.
+        name: String,
+        /// The text of a JSON object, as the caller wrote it.
+        arguments: String,
+    },
+    /// Fill in a prompt.
+    Prompt {
+        /// Its name.
+        name: String,
+        /// Name and value.
+        arguments: Vec<(String, String)>,
+    },
+    /// Read a resource.
+    Resource {
+        /// Its URI.
+        uri: String,
+    },
+    /// Suggest values for an argument.
+    Completion {
+        /// Whose argument it is.
+        target: CompletionTarget,
+        /// Its name.
+        argument: String,
+        /// What was typed.
+        value: String,
+        /// What the other arguments hold: name and value.
+        known: Vec<(String, String)>,
+    },
+    /// A client wants to hear of changes of a resource.
+    Subscribe {
+        /// Its URI.
+        uri: String,
+    },
+    /// No client wants to hear of it any more.
+    Unsubscribe {
+        /// Its URI.
+        uri: String,
+    },
+}
+
+impl Work {
+    /// What it is about, for a person and for a log: the name of a tool or prompt, or a URI.
+    pub fn subject(&self) -> &str {
+        match self {
+            Self::Tool { name, .. } | Self::Prompt { name, .. } => name,
+            Self::Resource { uri } | Self::Subscribe { uri } | Self::Unsubscribe { uri } => uri,
+            Self::Completion { target, .. } => match target {
+                CompletionTarget::Prompt(name) => name,
+                CompletionTarget::ResourceTemplate(template) => template,
+            },
+        }
+    }
 }
 
 /// What is known of the caller.
@@ -45,18 +102,12 @@ impl Call {
     ///
     /// # Errors
     /// If the system has no random numbers.
-    pub fn begin(
-        tool: String,
-        arguments: String,
-        context: Context,
-        limits: Limits,
-    ) -> Result<Self, getrandom::Error> {
+    pub fn begin(work: Work, context: Context, limits: Limits) -> Result<Self, getrandom::Error> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
         let started_ms = crate::clock::unix_ms();
         Ok(Self {
-            tool,
-            arguments,
+            work,
             context,
             seed,
             started_ms,

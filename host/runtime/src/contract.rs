@@ -31,6 +31,13 @@ pub(crate) mod generated {
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+pub use generated::exports::longshore::plugin::completions::{Completion, CompletionTarget};
+pub use generated::exports::longshore::plugin::prompts::{
+    Prompt, PromptArgument, PromptMessage, PromptResult,
+};
+pub use generated::exports::longshore::plugin::resources::{
+    ReadOutcome, ResourceEntry, ResourceTemplate,
+};
 pub use generated::exports::longshore::plugin::tools::{TaskSupport, Tool, ToolAnnotations};
 pub use generated::longshore::plugin::task::{
     CallContext, ElicitAction, ElicitAnswer, FormRequest, IncludeContext, InputAnswer, InputKind,

@@ -1,23 +1,21 @@
-//! From bytes to a [`Plugin`]: look, compile, link, and ask for the tools, under the limits of a call.
+//! From bytes to a [`Plugin`]: look, compile, link, and ask for what it has, under the limits of a call.
 
-use crate::call::{Call, Context};
+use crate::call::{Call, Context, Work};
 use crate::compile::CompileCache;
-use crate::contract::generated::exports::longshore::plugin::tools::GuestIndices;
-use crate::contract::{ClientFeatures, Tool};
+use crate::contract::{ClientFeatures, ResourceEntry};
 use crate::engine::Host;
-use crate::guest::Guest;
 use crate::limits::Limits;
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
-use crate::run::{self, Seat};
+use crate::run::{self, Exports, Listing, Seat};
 use std::sync::Arc;
 use std::time::Duration;
-use wasmtime::component::{Component, InstancePre, types::ComponentItem};
+use wasmtime::component::{Component, types::ComponentItem};
 
-/// Time for a plugin to list its tools.
+/// Time for a plugin to list what it has.
 const LIST_TIME: Duration = Duration::from_secs(5);
 
-/// Tools of one plugin; a list that no client would want to read is refused.
-const TOOLS_MAX: usize = 1_000;
+/// Entries of one list of a plugin; a list that no client would want to read is refused.
+const ENTRIES_MAX: usize = 1_000;
 
 /// First bytes of every WebAssembly file.
 const MAGIC: &[u8] = b"\0asm";
@@ -44,17 +42,40 @@ impl Loader {
             .linker
             .instantiate_pre(&component)
             .map_err(|error| PluginError::Import(format!("{error:#}")))?;
-        let tools_export = GuestIndices::new(&pre)
-            .map_err(|_| PluginError::NotAPlugin(missing_export(&component)))?;
-        let tools = self.list(name, &pre, &tools_export, &limits).await?;
+        let exports = Exports::find(&pre)?
+            .ok_or_else(|| PluginError::NotAPlugin(missing_export(&component)))?;
+        let seat = listing_seat(name, &limits)?;
+        let (host, asked, asked_exports) = (self.host.clone(), pre.clone(), exports.clone());
+        let listing = self
+            .ask(async move { run::list(&host, &asked, &asked_exports, seat).await })
+            .await?;
+        check_counts(&listing)?;
         Ok(Plugin {
             name: name.to_owned(),
             version,
-            tools,
+            tools: listing.tools,
+            prompts: listing.prompts,
+            resources: listing.resources,
+            templates: listing.templates,
+            completes: exports.completes(),
             limits,
             pre,
-            tools_export,
+            exports,
         })
+    }
+
+    /// Ask a plugin for its resources again.
+    pub(crate) async fn relist(
+        &self,
+        plugin: &Arc<Plugin>,
+    ) -> Result<Vec<ResourceEntry>, PluginError> {
+        let seat = listing_seat(&plugin.name, &plugin.limits)?;
+        let (host, plugin) = (self.host.clone(), plugin.clone());
+        let resources = self
+            .ask(async move { run::list_resources(&host, &plugin, seat).await })
+            .await?;
+        check_count("resources", resources.len())?;
+        Ok(resources)
     }
 
     /// What a component says of itself, without running it.
@@ -87,41 +108,49 @@ impl Loader {
         self.cache.load(&self.host.engine, version, bytes).await
     }
 
-    async fn list(
+    /// On the guests' threads, for a list that computes must not hold up the protocol.
+    async fn ask<T: Send + 'static>(
         &self,
-        name: &str,
-        pre: &InstancePre<Guest>,
-        export: &GuestIndices,
-        limits: &Limits,
-    ) -> Result<Vec<Tool>, PluginError> {
-        let nobody = Context {
-            features: ClientFeatures::empty(),
-            log_level: None,
-            trace: Vec::new(),
-        };
-        let call = Call::begin(String::new(), String::new(), nobody, limits.clone())
-            .map_err(|error| PluginError::List(error.to_string()))?;
-        let seat = Seat::for_listing(name, call);
-        let (pre, export) = (pre.clone(), export.clone());
-        let host = self.host.clone();
-        // On the guests' threads: a list that computes must not hold up the protocol.
-        let mut listing = AbortOnDrop(
-            self.host
-                .threads()
-                .spawn(async move { run::list_tools(&host, &pre, &export, seat).await }),
-        );
-        let tools = tokio::time::timeout(LIST_TIME, &mut listing.0)
+        listing: impl Future<Output = Result<T, PluginError>> + Send + 'static,
+    ) -> Result<T, PluginError> {
+        let mut listing = AbortOnDrop(self.host.threads().spawn(listing));
+        tokio::time::timeout(LIST_TIME, &mut listing.0)
             .await
             .map_err(|_| PluginError::List(format!("no answer within {LIST_TIME:?}")))?
-            .map_err(|error| PluginError::List(error.to_string()))??;
-        if tools.len() > TOOLS_MAX {
-            return Err(PluginError::List(format!(
-                "{} tools; at most {TOOLS_MAX} are allowed",
-                tools.len()
-            )));
-        }
-        Ok(tools)
+            .map_err(|error| PluginError::List(error.to_string()))?
     }
+}
+
+/// A place for a listing: a call of nobody's, for nothing.
+fn listing_seat(name: &str, limits: &Limits) -> Result<Seat, PluginError> {
+    let nobody = Context {
+        features: ClientFeatures::empty(),
+        log_level: None,
+        trace: Vec::new(),
+    };
+    let nothing = Work::Tool {
+        name: String::new(),
+        arguments: String::new(),
+    };
+    let call = Call::begin(nothing, nobody, limits.clone())
+        .map_err(|error| PluginError::List(error.to_string()))?;
+    Ok(Seat::for_listing(name, call))
+}
+
+fn check_counts(listing: &Listing) -> Result<(), PluginError> {
+    check_count("tools", listing.tools.len())?;
+    check_count("prompts", listing.prompts.len())?;
+    check_count("resources", listing.resources.len())?;
+    check_count("templates", listing.templates.len())
+}
+
+fn check_count(what: &str, count: usize) -> Result<(), PluginError> {
+    if count <= ENTRIES_MAX {
+        return Ok(());
+    }
+    Err(PluginError::List(format!(
+        "{count} {what}; at most {ENTRIES_MAX} are allowed"
+    )))
 }
 
 impl std::fmt::Debug for Loader {

@@ -2,10 +2,10 @@
 //!
 //! It must not know how it came to be loaded, nor of any call.
 
-use crate::contract::Tool;
-use crate::contract::generated::exports::longshore::plugin::tools::GuestIndices;
+use crate::contract::{Prompt, ResourceEntry, ResourceTemplate, Tool};
 use crate::guest::Guest;
 use crate::limits::Limits;
+use crate::run::Exports;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -46,6 +46,7 @@ impl fmt::Debug for Version {
 }
 
 /// One version of a plugin, ready to run.
+#[derive(Clone)]
 pub struct Plugin {
     /// Its name: the file's name without `.wasm`.
     pub name: String,
@@ -53,10 +54,18 @@ pub struct Plugin {
     pub version: Version,
     /// Its tools, as `list` gave them.
     pub tools: Vec<Tool>,
+    /// Its prompts, as `list` gave them.
+    pub prompts: Vec<Prompt>,
+    /// Its resources, as `list` gave them last.
+    pub resources: Vec<ResourceEntry>,
+    /// Its families of resources, as `templates` gave them.
+    pub templates: Vec<ResourceTemplate>,
+    /// Whether it suggests values for arguments.
+    pub completes: bool,
     /// The limits of its runs.
     pub limits: Limits,
     pub(crate) pre: InstancePre<Guest>,
-    pub(crate) tools_export: GuestIndices,
+    pub(crate) exports: Exports,
 }
 
 impl fmt::Debug for Plugin {
@@ -106,14 +115,16 @@ pub enum PluginError {
     /// It does not compile, or the compiler met a limit.
     #[error("it does not compile: {0}")]
     Compile(String),
-    /// It does not export the interface of plugins, or another version of it.
-    #[error("it does not export longshore:plugin/tools@0.1: {0}")]
+    /// It exports no interface of plugins, or another version of one.
+    #[error(
+        "it does not export tools, prompts, resources or completions of longshore:plugin@0.1: {0}"
+    )]
     NotAPlugin(String),
     /// It imports what is not offered.
     #[error("it imports what this host does not offer: {0}")]
     Import(String),
-    /// It failed when it was asked for its tools.
-    #[error("it failed when asked for its tools: {0}")]
+    /// It failed when it was asked for its tools, prompts or resources.
+    #[error("it failed when asked for what it has: {0}")]
     List(String),
     /// The host could not keep it.
     #[error("it cannot be kept: {0}")]

@@ -8,22 +8,24 @@
 use crate::call::{Call, REPLAY_ABI};
 use crate::compile::{CompileCache, Compiler};
 use crate::content::ContentStore;
-use crate::contract::InputRequest;
+use crate::contract::{InputRequest, ResourceEntry};
 use crate::engine::Host;
 use crate::failure::Failure;
 use crate::limits::Limits;
 use crate::load::Loader;
+use crate::news::{Desk, News, Newsroom};
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::record::Record;
 use crate::run::{self, Admission, Rules, Run};
 use crate::watch;
 use arc_swap::ArcSwap;
+use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch as watch_channel};
+use tokio::sync::{Semaphore, broadcast, watch as watch_channel};
 
 /// How a [`Runtime`] is set up.
 #[derive(Clone, Debug)]
@@ -89,6 +91,9 @@ pub(crate) struct Inner {
     admission: Arc<Admission>,
     snapshot: ArcSwap<Snapshot>,
     generation: watch_channel::Sender<u64>,
+    /// Held while the snapshot is changed: a change builds on the one before it.
+    publishing: Mutex<()>,
+    newsroom: Arc<Newsroom>,
     /// Versions that are not served any more and that some call still holds.
     former: Mutex<HashMap<(String, Version), Weak<Plugin>>>,
 }
@@ -115,7 +120,7 @@ impl Runtime {
             queue: Arc::new(Semaphore::new(settings.queued_calls as usize)),
             queued_max: settings.queued_calls.into(),
         };
-        let inner = Inner {
+        let inner = |newsroom: Arc<Newsroom>| Inner {
             loader: Loader {
                 host: host.clone(),
                 cache,
@@ -126,10 +131,12 @@ impl Runtime {
             admission: Arc::new(admission),
             snapshot: ArcSwap::default(),
             generation: watch_channel::channel(0).0,
+            publishing: Mutex::default(),
+            newsroom,
             former: Mutex::default(),
         };
         Ok(Self {
-            inner: Arc::new(inner),
+            inner: Arc::new_cyclic(|desk: &Weak<Inner>| inner(Newsroom::new(desk.clone()))),
         })
     }
 
@@ -147,6 +154,11 @@ impl Runtime {
     /// Tells of new generations of the snapshot.
     pub fn changes(&self) -> watch_channel::Receiver<u64> {
         self.inner.generation.subscribe()
+    }
+
+    /// News that plugins tell of themselves. A listener that lags behind loses the oldest.
+    pub fn news(&self) -> broadcast::Receiver<News> {
+        self.inner.newsroom.listen()
     }
 
     /// A version that is served, or was.
@@ -187,6 +199,7 @@ impl Runtime {
         let rules = Rules {
             check_question: inner.settings.check_question,
             grace: inner.settings.grace,
+            newsroom: Some(inner.newsroom.clone()),
         };
         run::start(&inner.host, &inner.admission, plugin, (call, record), rules)
     }
@@ -275,8 +288,9 @@ impl Inner {
         Ok(Some(plugin))
     }
 
-    /// Change what is served. There is one writer: the follower of the directory.
+    /// Change what is served.
     pub(crate) fn publish(&self, change: impl FnOnce(&mut Snapshot)) {
+        let _alone = self.publishing.lock();
         let before = self.snapshot.load_full();
         let mut snapshot = Snapshot::clone(&before);
         change(&mut snapshot);
@@ -303,4 +317,53 @@ impl Inner {
             Arc::downgrade(plugin),
         );
     }
+}
+
+#[async_trait]
+impl Desk for Inner {
+    /// What fails leaves the list as it was: its plugin may say again that it has changed.
+    async fn relist(&self, name: &str) {
+        let Some(plugin) = self.current().plugins.get(name).cloned() else {
+            return;
+        };
+        if !plugin.exports.has_resources() {
+            return;
+        }
+        // A list runs a guest, so it takes a slot as a run does. It waits as long as it must: nobody waits for it.
+        let Ok(_slot) = self.admission.slots.clone().acquire_owned().await else {
+            return;
+        };
+        match self.loader.relist(&plugin).await {
+            Ok(resources) if same(&resources, &plugin.resources) => {}
+            Ok(resources) => self.replace_resources(&plugin, resources),
+            Err(error) => {
+                tracing::warn!(plugin = %name, %error, "the resources of a plugin could not be listed again");
+            }
+        }
+    }
+}
+
+impl Inner {
+    fn replace_resources(&self, plugin: &Plugin, resources: Vec<ResourceEntry>) {
+        let relisted = Arc::new(Plugin {
+            resources,
+            ..plugin.clone()
+        });
+        self.publish(|snapshot| {
+            // The file may have been replaced meanwhile.
+            if let Some(served) = snapshot.plugins.get_mut(&plugin.name)
+                && served.version == plugin.version
+            {
+                *served = relisted;
+            }
+        });
+    }
+}
+
+/// The types of the contract have no equality, but one way to be written.
+fn same(one: &[ResourceEntry], other: &[ResourceEntry]) -> bool {
+    matches!(
+        (rmp_serde::to_vec(one), rmp_serde::to_vec(other)),
+        (Ok(one), Ok(other)) if one == other
+    )
 }

@@ -18,7 +18,7 @@ use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, content, notification, question};
 use longshore_runtime::contract::{ClientFeatures, TaskSupport};
-use longshore_runtime::{Call, Context, Failure, Plugin, Question, Record, Run, Step};
+use longshore_runtime::{Call, Context, Failure, Plugin, Question, Record, Run, Step, Work};
 use longshore_tasks::{self as tasks, Birth, Checkpoint, Principal, TaskId, TaskView};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -150,13 +150,11 @@ fn context(meta: &Meta) -> Context {
 
 fn new_call(request: &CallRequest) -> Result<Call, WireError> {
     let limits = request.tool.plugin().limits.clone();
-    Call::begin(
-        request.tool.name().to_owned(),
-        request.arguments.clone(),
-        context(&request.meta),
-        limits,
-    )
-    .map_err(|error| {
+    let work = Work::Tool {
+        name: request.tool.name().to_owned(),
+        arguments: request.arguments.clone(),
+    };
+    Call::begin(work, context(&request.meta), limits).map_err(|error| {
         WireError::internal(
             "entropy",
             format!("the system has no random numbers: {error}"),
@@ -196,7 +194,7 @@ fn task_call(
         principal: principal.clone(),
         plugin: plugin.name.clone(),
         version: plugin.version.as_str().to_owned(),
-        tool: call.tool.clone(),
+        tool: call.work.subject().to_owned(),
         body: runner::encode_call(call).map_err(|error| WireError::internal("encoding", error))?,
     })
 }
@@ -287,7 +285,10 @@ impl<'a> Following<'a> {
             }
             Origin::Sealed(state, plugin) => {
                 let mut call = state.call;
-                call.arguments.clone_from(&request.arguments);
+                call.work = Work::Tool {
+                    name: request.tool.name().to_owned(),
+                    arguments: request.arguments.clone(),
+                };
                 call.context = context(&request.meta);
                 let run = app.runtime.run(&plugin, call.clone(), Some(state.record));
                 // What was answered in an earlier round counts before what is offered now.
@@ -363,11 +364,11 @@ impl<'a> Following<'a> {
                 self.checkpoint = Some(checkpoint(&questions, record));
                 return self.try_answers(plan);
             }
-            Step::Finished(result) => {
-                return Turn::Answer(Ok(self.app.results.text(
+            Step::Finished(answer) => {
+                return Turn::Answer(Ok(self.app.results.answer(
                     &self.plugin,
-                    &self.call.tool,
-                    &result,
+                    self.call.work.subject(),
+                    &answer,
                 )));
             }
             Step::Failed(failure) => return Turn::Answer(Err(self.failed(&failure))),
@@ -386,7 +387,7 @@ impl<'a> Following<'a> {
     fn speaker(&self) -> Speaker {
         Speaker {
             plugin: self.plugin.name.clone(),
-            tool: self.call.tool.clone(),
+            tool: self.call.work.subject().to_owned(),
         }
     }
 
@@ -479,7 +480,10 @@ impl<'a> Following<'a> {
             app.sealer.seal(&State {
                 binding: binding.clone(),
                 call: Call {
-                    arguments: String::new(),
+                    work: Work::Tool {
+                        name: String::new(),
+                        arguments: String::new(),
+                    },
                     ..self.call.clone()
                 },
                 record: Record::from_bytes(record.clone()),

@@ -6,7 +6,7 @@
 use crate::schema::{self, Schema};
 use crate::wire::content;
 use longshore_runtime::contract::CallResult;
-use longshore_runtime::{Plugin, Version};
+use longshore_runtime::{Answer, Plugin, Version};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,6 +21,16 @@ pub(crate) struct Results {
 }
 
 impl Results {
+    /// The text of an answer to a call of a tool.
+    pub(crate) fn answer(&self, plugin: &Plugin, tool: &str, answer: &Answer) -> String {
+        match answer {
+            Answer::Tool(result) => self.text(plugin, tool, result),
+            Answer::Prompt(_) | Answer::Resource(_) | Answer::Completion(_) | Answer::Done => {
+                content::tool_error(&format!("the tool {tool} gave an answer of another kind"))
+            }
+        }
+    }
+
     /// The text of the result object: what the guest gave, or an error result that says what is wrong with it.
     pub(crate) fn text(&self, plugin: &Plugin, tool: &str, result: &CallResult) -> String {
         match content::check(result).and_then(|()| self.check_output(plugin, tool, result)) {

@@ -4,11 +4,11 @@
 
 use crate::failure;
 use crate::result::Results;
-use crate::wire::{content, question};
+use crate::wire::question;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
-use longshore_runtime::contract::{CallResult, InputAnswer, RpcError};
-use longshore_runtime::{Call, Failure, Plugin, Record, Run, Runtime, Step, Version};
+use longshore_runtime::contract::{InputAnswer, RpcError};
+use longshore_runtime::{Answer, Call, Failure, Plugin, Record, Run, Runtime, Step, Version};
 use longshore_tasks as tasks;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -147,12 +147,15 @@ impl TaskRun {
         }
     }
 
-    fn word(&self, result: &CallResult) -> Payload {
+    /// `None`: the run has no plugin, and so cannot have an answer.
+    fn word(&self, answer: &Answer) -> Option<Payload> {
         match &self.guest {
-            Guest::Running(run) if let Some(plugin) = run.plugin() => {
-                self.results.text(plugin, &self.speaker.tool, result)
-            }
-            _ => content::call_result(result),
+            Guest::Running(run) => Some(self.results.answer(
+                run.plugin()?,
+                &self.speaker.tool,
+                answer,
+            )),
+            Guest::Starting(_) => None,
         }
     }
 
@@ -175,7 +178,7 @@ impl TaskRun {
                     record,
                 }
             }
-            Step::Finished(result) => tasks::Step::Finished(self.word(&result)),
+            Step::Finished(answer) => tasks::Step::Finished(self.word(&answer)?),
             Step::Failed(reason) => {
                 tasks::Step::Failed(failure::of_run(&reason, &self.speaker).to_json())
             }

@@ -166,13 +166,17 @@ impl Sealer {
 mod tests {
     use super::*;
     use longshore_runtime::contract::ClientFeatures;
-    use longshore_runtime::{Context, Limits};
+    use longshore_runtime::{Context, Limits, Work};
 
     fn state(record: Vec<u8>) -> State {
         let context = Context {
             features: ClientFeatures::empty(),
             log_level: None,
             trace: Vec::new(),
+        };
+        let work = Work::Tool {
+            name: "echo".to_owned(),
+            arguments: String::new(),
         };
         State {
             binding: Binding {
@@ -183,8 +187,7 @@ mod tests {
                 version: "0".repeat(64),
                 expires_ms: 1_000,
             },
-            call: Call::begin("echo".to_owned(), String::new(), context, Limits::default())
-                .unwrap(),
+            call: Call::begin(work, context, Limits::default()).unwrap(),
             record: Record::from_bytes(record),
             answers: BTreeMap::new(),
         }

@@ -1,19 +1,23 @@
 //! The host as a guest sees it: the data of a store, and the imports that read and write it.
 //!
-//! `task` holds the imports of the contract, `wasi` the clocks, waits and random numbers that a replay must answer, and
+//! `task` and `notify` hold the imports of the contract, `question` and `answer` what may go out by them, `wasi` the clocks, waits and random numbers that a replay must answer, and
 //! `output` what a guest prints. The rest of WASI is wasmtime's own, linked whole and empty: no folder, no variable, no
 //! argument, no network.
 
+mod answer;
 mod meter;
+mod notify;
 mod output;
+mod question;
+mod rate;
 mod task;
 mod wasi;
 
+use crate::contract::ClientFeatures;
 use crate::contract::generated::longshore::plugin;
-use crate::contract::{CallResult, ClientFeatures};
 use crate::limits::{Limit, Limits};
 use crate::record::Tape;
-use crate::run::{Seat, Shared};
+use crate::run::{Answer, Seat, Shared};
 use meter::Meter;
 use output::Output;
 use rand_chacha::ChaCha20Rng;
@@ -38,6 +42,7 @@ pub(crate) struct Guest {
     refused_features: ClientFeatures,
     refused_result: Option<String>,
     progress: task::ProgressGate,
+    updates: rate::Rate,
     external_id: Option<String>,
 }
 
@@ -46,7 +51,7 @@ impl Guest {
         let limits = &seat.call.limits;
         let record_bytes_max = usize::try_from(limits.record_bytes).unwrap_or(usize::MAX);
         let tape = Tape::new(seat.record.take(), seat.call.started_ms, record_bytes_max);
-        let output = Arc::new(Output::new(&seat.plugin, &seat.call.tool, limits));
+        let output = Arc::new(Output::new(&seat.plugin, seat.call.work.subject(), limits));
         output.mute(tape.is_replaying());
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles as usize);
@@ -63,6 +68,7 @@ impl Guest {
             refused_features: ClientFeatures::empty(),
             refused_result: None,
             progress: task::ProgressGate::new(limits.progress_per_second),
+            updates: rate::Rate::new(notify::UPDATES_PER_SECOND),
             external_id: seat.call.external_id.clone(),
             seat,
         }
@@ -105,11 +111,11 @@ impl Guest {
         }
     }
 
-    fn take_result(&mut self, result: CallResult) {
+    fn take_answer(&mut self, answer: Answer) {
         self.seat.shared.set_completed();
         // The channel may be full of progress; the result must not wait for a slow holder within a host call.
         let steps = self.seat.steps.clone();
-        let step = crate::run::Step::Finished(Box::new(result));
+        let step = crate::run::Step::Finished(Box::new(answer));
         if let Err(tokio::sync::mpsc::error::TrySendError::Full(step)) = steps.try_send(step) {
             tokio::spawn(async move { steps.send(step).await });
         }

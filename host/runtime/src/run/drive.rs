@@ -1,0 +1,210 @@
+//! The guest's side of a run: admission, its store, its call, and the step that is its last.
+//!
+//! It must not know what the exports are, nor what a trap means.
+
+use super::exports;
+use super::shared::Shared;
+use super::verdict::{End, judge};
+use super::{Reply, Run, STEPS_MAX, Step};
+use crate::call::Call;
+use crate::clock;
+use crate::contract::InputRequest;
+use crate::engine::Host;
+use crate::failure::Failure;
+use crate::guest::Guest;
+use crate::news::Newsroom;
+use crate::plugin::Plugin;
+use crate::record::Record;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use wasmtime::{Store, UpdateDeadline};
+
+/// What holds for every run.
+#[derive(Clone, Debug)]
+pub(crate) struct Rules {
+    /// What the wire says of a question; the error is for the guest.
+    pub(crate) check_question: fn(&InputRequest) -> Result<(), String>,
+    /// How long a guest may go on when its time is over, or after its result.
+    pub(crate) grace: Duration,
+    /// Where its news goes; `None` while it lists.
+    pub(crate) newsroom: Option<Arc<Newsroom>>,
+}
+
+/// A run's place: what its guest needs of the world.
+pub(crate) struct Seat {
+    pub(crate) plugin: String,
+    pub(crate) call: Call,
+    pub(crate) record: Option<Record>,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) steps: mpsc::Sender<Step>,
+    pub(crate) replies: mpsc::Receiver<Reply>,
+    pub(crate) rules: Rules,
+    /// Nothing can be asked, and nothing be told, while a plugin lists what it has.
+    pub(crate) listing: bool,
+}
+
+impl Seat {
+    /// A place without a holder, for the listing of what a plugin has.
+    pub(crate) fn for_listing(plugin: &str, call: Call) -> Self {
+        let (steps, _) = mpsc::channel(1);
+        let (_, replies) = mpsc::channel(1);
+        Self {
+            plugin: plugin.to_owned(),
+            shared: Arc::new(Shared::new(Duration::from_millis(call.limits.wall_time_ms))),
+            call,
+            record: None,
+            steps,
+            replies,
+            rules: Rules {
+                check_question: |_| Err("nothing can be asked by a list".to_owned()),
+                grace: Duration::ZERO,
+                newsroom: None,
+            },
+            listing: true,
+        }
+    }
+}
+
+/// Slots for guests, and a bound on who waits for one.
+#[derive(Debug)]
+pub(crate) struct Admission {
+    pub(crate) slots: Arc<tokio::sync::Semaphore>,
+    pub(crate) queue: Arc<tokio::sync::Semaphore>,
+    pub(crate) queued_max: u64,
+}
+
+impl Admission {
+    async fn admit(&self) -> Result<OwnedSemaphorePermit, Failure> {
+        let gone = |_| Failure::Unavailable("the host is shutting down".to_owned());
+        if let Ok(slot) = self.slots.clone().try_acquire_owned() {
+            return Ok(slot);
+        }
+        let busy = |_| Failure::Busy {
+            queued_max: self.queued_max,
+        };
+        let _waiting = self.queue.clone().try_acquire_owned().map_err(busy)?;
+        self.slots.clone().acquire_owned().await.map_err(gone)
+    }
+}
+
+/// Start a run on the guests' threads.
+pub(crate) fn start(
+    host: &Arc<Host>,
+    admission: &Arc<Admission>,
+    plugin: &Arc<Plugin>,
+    (call, record): (Call, Option<Record>),
+    rules: Rules,
+) -> Run {
+    let (steps_in, steps) = mpsc::channel(STEPS_MAX);
+    let (replies, replies_out) = mpsc::channel(1);
+    let shared = Arc::new(Shared::new(Duration::from_millis(call.limits.wall_time_ms)));
+    let seat = Seat {
+        plugin: plugin.name.clone(),
+        call,
+        record,
+        shared: shared.clone(),
+        steps: steps_in,
+        replies: replies_out,
+        rules,
+        listing: false,
+    };
+    let task = drive(host.clone(), admission.clone(), plugin.clone(), seat);
+    let guest = host.threads().spawn(Box::pin(task)).abort_handle();
+    Run {
+        steps,
+        replies,
+        shared,
+        host: host.clone(),
+        guest: Some((plugin.clone(), guest)),
+    }
+}
+
+/// A run that failed before it began.
+pub(crate) fn stillborn(host: &Arc<Host>, failure: Failure) -> Run {
+    let (steps_in, steps) = mpsc::channel(1);
+    let (replies, _) = mpsc::channel(1);
+    // The channel is new and has room for one.
+    let _ = steps_in.try_send(Step::Failed(failure));
+    let shared = Arc::new(Shared::new(Duration::ZERO));
+    Run {
+        steps,
+        replies,
+        shared,
+        host: host.clone(),
+        guest: None,
+    }
+}
+
+async fn drive(host: Arc<Host>, admission: Arc<Admission>, plugin: Arc<Plugin>, seat: Seat) {
+    let steps = seat.steps.clone();
+    let last = match admission.admit().await {
+        Ok(_slot) => supervise(&host, &plugin, seat).await,
+        Err(failure) => Some(Step::Failed(failure)),
+    };
+    if let Some(step) = last {
+        // The holder may be gone; then nobody wants to know.
+        let _ = steps.send(step).await;
+    }
+}
+
+/// Run the guest to its end, whichever comes first. `None`: its result was reported already.
+async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
+    let (shared, grace) = (seat.shared.clone(), seat.rules.grace);
+    let work = seat.call.work.clone();
+    if let Err(missing) = plugin.exports.serve(&work) {
+        return Some(Step::Failed(Failure::Unavailable(missing)));
+    }
+    let mut store = match new_store(host, seat) {
+        Ok(store) => store,
+        Err(error) => return Some(Step::Failed(Failure::Unavailable(format!("{error:#}")))),
+    };
+    shared.start_clock();
+    let end = {
+        let guest = exports::call(&mut store, plugin, &work);
+        tokio::select! {
+            returned = Box::pin(guest) => End::Returned(returned),
+            () = out_of_time(&shared, grace) => End::OutOfTime,
+            () = clean_up_over(&shared, grace) => End::CleanedUp,
+        }
+    };
+    judge(end, plugin, store.data_mut())
+}
+
+pub(super) fn new_store(host: &Host, seat: Seat) -> wasmtime::Result<Store<Guest>> {
+    let limits = seat.call.limits.clone();
+    let shared = seat.shared.clone();
+    let mut store = Store::try_new(&host.engine, Guest::new(seat))?;
+    store.limiter(Guest::meter);
+    store.set_fuel(limits.fuel)?;
+    store.set_epoch_deadline(1);
+    store.epoch_deadline_callback(move |_| {
+        if shared.is_dead() {
+            return Ok(UpdateDeadline::Interrupt);
+        }
+        Ok(UpdateDeadline::Yield(1))
+    });
+    store.set_hostcall_fuel(usize::try_from(limits.host_call_bytes).unwrap_or(usize::MAX));
+    store.set_max_component_handles(limits.handles as usize);
+    Ok(store)
+}
+
+/// Resolves when the wall time is used up and the guest was given its grace to notice.
+async fn out_of_time(shared: &Shared, grace: Duration) {
+    shared.time_over().await;
+    shared.wish();
+    clock::sleep(grace).await;
+}
+
+async fn clean_up_over(shared: &Shared, grace: Duration) {
+    shared.completion().await;
+    clock::sleep(grace).await;
+}
+
+impl std::fmt::Debug for Seat {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Seat")
+            .field("plugin", &self.plugin)
+            .finish_non_exhaustive()
+    }
+}

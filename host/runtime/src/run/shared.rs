@@ -1,0 +1,129 @@
+//! What the guest's task and the holder of a run both see: the wish to end, the result's being there, the time that is left.
+//!
+//! It must not know of guests or steps.
+
+use crate::clock;
+use parking_lot::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+#[derive(Debug)]
+pub(crate) struct Shared {
+    wished: AtomicBool,
+    delivered: AtomicBool,
+    wish: Notify,
+    dead: AtomicBool,
+    completed: AtomicBool,
+    complete: Notify,
+    budget: Mutex<Budget>,
+    budget_changed: Notify,
+}
+
+/// The wall time that is left. It stands still while the guest waits for input.
+#[derive(Debug)]
+struct Budget {
+    left: Duration,
+    running_since: Option<Instant>,
+}
+
+impl Shared {
+    pub(crate) fn new(wall_time: Duration) -> Self {
+        Self {
+            wished: AtomicBool::new(false),
+            delivered: AtomicBool::new(false),
+            wish: Notify::new(),
+            dead: AtomicBool::new(false),
+            completed: AtomicBool::new(false),
+            complete: Notify::new(),
+            budget: Mutex::new(Budget {
+                left: wall_time,
+                running_since: None,
+            }),
+            budget_changed: Notify::new(),
+        }
+    }
+
+    pub(crate) fn wish(&self) {
+        self.wished.store(true, Ordering::Release);
+        self.wish.notify_waiters();
+    }
+
+    pub(crate) fn is_wished(&self) -> bool {
+        self.wished.load(Ordering::Acquire)
+    }
+
+    /// Resolves once, for the first wait that is pending when the wish comes, or that begins after it: a signal, not a state.
+    pub(crate) async fn interruption(&self) {
+        let wish = self.wish.notified();
+        tokio::pin!(wish);
+        // Registered before the flag is read, so that a wish in between is not missed.
+        wish.as_mut().enable();
+        if !self.is_wished() || self.delivered.swap(true, Ordering::AcqRel) {
+            wish.await;
+            self.delivered.store(true, Ordering::Release);
+        }
+    }
+
+    /// The guest is to end at its next look at the epoch.
+    pub(crate) fn kill(&self) {
+        self.dead.store(true, Ordering::Release);
+    }
+
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::Acquire)
+    }
+
+    pub(crate) fn set_completed(&self) {
+        self.completed.store(true, Ordering::Release);
+        self.complete.notify_one();
+    }
+
+    pub(crate) fn is_completed(&self) -> bool {
+        self.completed.load(Ordering::Acquire)
+    }
+
+    /// Resolves once there is a result.
+    pub(crate) async fn completion(&self) {
+        self.complete.notified().await;
+    }
+
+    pub(crate) fn start_clock(&self) {
+        self.budget.lock().running_since = Some(clock::instant());
+        self.budget_changed.notify_one();
+    }
+
+    pub(crate) fn stop_clock(&self) {
+        let mut budget = self.budget.lock();
+        if let Some(since) = budget.running_since.take() {
+            budget.left = budget.left.saturating_sub(since.elapsed());
+        }
+    }
+
+    /// The wall time that is left now.
+    pub(crate) fn time_left(&self) -> Duration {
+        let budget = self.budget.lock();
+        let used = budget
+            .running_since
+            .map_or(Duration::ZERO, |since| since.elapsed());
+        budget.left.saturating_sub(used)
+    }
+
+    fn runs(&self) -> bool {
+        self.budget.lock().running_since.is_some()
+    }
+
+    /// Resolves when the wall time is used up.
+    pub(crate) async fn time_over(&self) {
+        loop {
+            let left = self.time_left();
+            if !self.runs() {
+                self.budget_changed.notified().await;
+            } else if left.is_zero() {
+                return;
+            } else {
+                clock::sleep(left).await;
+            }
+        }
+    }
+}
