@@ -1,48 +1,49 @@
-//! What is served to clients: the tools of all plugins, checked, under their names.
+//! What is served to clients: the tools, prompts and resources of all plugins, checked, under their names.
 //!
-//! One immutable value for each generation of the runtime's snapshot. What is wrong with one tool leaves out that tool, with a
-//! line in the log; the others are served. It must not know of requests.
+//! One immutable value for each generation of the runtime's snapshot. What is wrong with one entry leaves out that entry, with
+//! a line in the log; the others are served. It must not know of requests.
 //!
 //! - `cursor`: places in a list.
 //! - `header`: arguments that are mirrored into headers.
-//! - `tool`: one tool.
+//! - `offer`: what one plugin offers.
+//! - `prompt`, `resource`, `tool`: one entry each.
+//! - `shelf`: entries of one kind.
 
 pub(crate) mod cursor;
 mod header;
+mod offer;
+mod prompt;
+mod resource;
+mod shelf;
 mod tool;
 
 use crate::config::Config;
 use longshore_runtime::{Plugin, Snapshot};
-use serde::Serialize;
+use offer::Offer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub(crate) use offer::LeftOut;
+pub(crate) use prompt::CataloguePrompt;
+pub(crate) use resource::{CatalogueResource, CatalogueTemplate};
+pub(crate) use shelf::{Entry, Kind, Shelf};
 pub(crate) use tool::CatalogueTool;
 
 /// What is served.
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
-    /// By name. The order is that of `tools/list`.
-    tools: BTreeMap<String, Arc<CatalogueTool>>,
-    /// All tools of each plugin that can be served, also those whose name another plugin has taken.
-    plugins: BTreeMap<String, PluginTools>,
-}
-
-#[derive(Clone, Debug)]
-struct PluginTools {
-    plugin: Arc<Plugin>,
-    tools: Vec<Arc<CatalogueTool>>,
-    /// What was left out, and why.
-    left_out: Vec<LeftOut>,
-}
-
-/// A tool that is not served.
-#[derive(Clone, Debug, Serialize)]
-pub(crate) struct LeftOut {
-    /// Its name.
-    pub(crate) tool: String,
-    /// Why, and what to do.
-    pub(crate) reason: String,
+    /// By name.
+    pub(crate) tools: Shelf<CatalogueTool>,
+    /// By name.
+    pub(crate) prompts: Shelf<CataloguePrompt>,
+    /// By URI.
+    pub(crate) resources: Shelf<CatalogueResource>,
+    /// By URI template.
+    pub(crate) templates: Shelf<CatalogueTemplate>,
+    /// Whether some plugin suggests values for arguments.
+    pub(crate) completes: bool,
+    /// All that each plugin offers, also under names that another plugin has taken.
+    plugins: BTreeMap<String, Offer>,
 }
 
 impl Catalogue {
@@ -54,88 +55,45 @@ impl Catalogue {
             Arc::ptr_eq(&former.plugin, plugin).then(|| former.clone())
         };
         let mut catalogue = Self::default();
-        // In the order of their names: of two tools with one name the plugin with the first name wins.
+        // In the order of their names: of two entries with one name the plugin with the first name wins.
         for plugin in snapshot.plugins.values() {
-            let tools = unchanged(plugin).unwrap_or_else(|| PluginTools::build(plugin, config));
-            for tool in &tools.tools {
-                catalogue.offer(tool);
-            }
-            catalogue.plugins.insert(plugin.name.clone(), tools);
+            let offer = unchanged(plugin).unwrap_or_else(|| Offer::build(plugin, config));
+            catalogue.tools.put(&offer.tools);
+            catalogue.prompts.put(&offer.prompts);
+            catalogue.resources.put(&offer.resources);
+            catalogue.templates.put(&offer.templates);
+            catalogue.completes |= plugin.completes;
+            catalogue.plugins.insert(plugin.name.clone(), offer);
         }
         catalogue
     }
 
-    fn offer(&mut self, tool: &Arc<CatalogueTool>) {
-        match self.tools.get(tool.name()) {
-            None => {
-                self.tools.insert(tool.name().to_owned(), tool.clone());
-            }
-            Some(winner) => tracing::warn!(
-                tool = tool.name(),
-                plugin = %tool.plugin().name,
-                serves = %winner.plugin().name,
-                "a tool is left out: another plugin has one of that name"
-            ),
-        }
+    /// Whether there are resources, listed or by template.
+    pub(crate) fn has_resources(&self) -> bool {
+        !self.resources.is_empty() || !self.templates.is_empty()
     }
 
-    /// A tool by name.
-    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<CatalogueTool>> {
-        self.tools.get(name)
+    /// The plugin that serves a URI: the one that lists it, else the first whose template it fits.
+    pub(crate) fn plugin_of_uri(&self, uri: &str) -> Option<&Arc<Plugin>> {
+        let listed = self.resources.get(uri).map(|resource| resource.plugin());
+        listed.or_else(|| Some(self.template_of_uri(uri)?.plugin()))
     }
 
-    /// How many tools of a plugin can be served, and which cannot.
+    /// The first template that a URI fits. Variables sort behind letters, so the more definite one is first.
+    pub(crate) fn template_of_uri(&self, uri: &str) -> Option<&Arc<CatalogueTemplate>> {
+        self.templates.iter().find(|template| template.fits(uri))
+    }
+
+    /// How many tools of a plugin can be served, and what of it cannot.
     pub(crate) fn of_plugin(&self, plugin: &str) -> (usize, &[LeftOut]) {
         match self.plugins.get(plugin) {
-            Some(plugin) => (plugin.tools.len(), &plugin.left_out),
+            Some(offer) => (offer.tools.len(), &offer.left_out),
             None => (0, &[]),
         }
     }
-
-    /// At most `max` tools behind the one named, in order, and whether there are more.
-    pub(crate) fn page(&self, after: Option<&str>, max: usize) -> (Vec<&Arc<CatalogueTool>>, bool) {
-        use std::ops::Bound;
-        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rest = self
-            .tools
-            .range::<str, _>((from, Bound::Unbounded))
-            .map(|(_, tool)| tool);
-        let page = rest.by_ref().take(max).collect();
-        (page, rest.next().is_some())
-    }
 }
 
-/// What is wrong with the tools of one plugin, each of which would be left out.
+/// What is wrong with the entries of one plugin, each of which would be left out.
 pub(crate) fn left_out(plugin: &Arc<Plugin>, config: &Config) -> Vec<LeftOut> {
-    PluginTools::build(plugin, config).left_out
-}
-
-impl PluginTools {
-    fn build(plugin: &Arc<Plugin>, config: &Config) -> Self {
-        let (mut tools, mut left_out) = (Vec::<Arc<CatalogueTool>>::new(), Vec::new());
-        for (index, tool) in plugin.tools.iter().enumerate() {
-            let support = config.task_support(&plugin.name, &tool.name);
-            let built = if tools.iter().any(|other| other.name() == tool.name) {
-                Err("the plugin has two tools of this name".to_owned())
-            } else {
-                CatalogueTool::build(plugin, index, support)
-            };
-            match built {
-                Ok(tool) => tools.push(Arc::new(tool)),
-                Err(reason) => {
-                    let name = &tool.name;
-                    tracing::warn!(tool = name, plugin = %plugin.name, reason, "a tool is left out");
-                    left_out.push(LeftOut {
-                        tool: name.clone(),
-                        reason,
-                    });
-                }
-            }
-        }
-        Self {
-            plugin: plugin.clone(),
-            tools,
-            left_out,
-        }
-    }
+    Offer::build(plugin, config).left_out
 }

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
-pub(crate) use written::{Http, LogFormat};
+pub(crate) use written::{CacheScope, Http, LogFormat};
 
 /// What the program runs by.
 #[derive(Clone, Debug, PartialEq)]

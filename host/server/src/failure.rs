@@ -16,12 +16,11 @@ const MISSING_CAPABILITY: i32 = -32021;
 
 /// The error of a run that ended without a result.
 pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
-    let Speaker { plugin, tool } = speaker;
     match failure {
         Failure::Raised { error, refused } => raised(error, *refused, speaker),
         Failure::Limit(exceeded) => limit(*exceeded, speaker),
         Failure::Trap(trap) => internal(
-            format!("the plugin {plugin} failed in its tool {tool}: {trap}"),
+            format!("{speaker} failed: {trap}"),
             &data(failure.reason(), speaker),
         ),
         Failure::Diverged { step, detail } => {
@@ -29,7 +28,7 @@ pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
             data["step"] = (*step).into();
             internal(
                 format!(
-                    "the tool {tool} of the plugin {plugin} did not do the same when it was run again, at entry {step} of its record: {detail}. Call it again; if it stays, tell its author"
+                    "{speaker} did not do the same when it was run again, at entry {step} of its record: {detail}. Call it again; if it stays, tell its author"
                 ),
                 &data,
             )
@@ -40,7 +39,7 @@ pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
                 .map(|why| format!(": {why}"))
                 .unwrap_or_default();
             internal(
-                format!("the tool {tool} of the plugin {plugin} returned without a result{why}"),
+                format!("{speaker} returned without a result{why}"),
                 &data(failure.reason(), speaker),
             )
         }
@@ -49,7 +48,7 @@ pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
             &data(failure.reason(), speaker),
         ),
         Failure::Unavailable(why) => internal(
-            format!("the tool {tool} of the plugin {plugin} cannot be run: {why}"),
+            format!("{speaker} cannot be run: {why}"),
             &data(failure.reason(), speaker),
         ),
     }
@@ -57,20 +56,17 @@ pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
 
 /// The error of a task that the engine ended.
 pub(crate) fn of_task(reason: Reason, speaker: &Speaker) -> WireError {
-    let Speaker { plugin, tool } = speaker;
     let message = match reason {
         Reason::Expired => {
             "the task ended at its time to live; call again, or ask for less at once".to_owned()
         }
         Reason::Interrupted => format!(
-            "the server restarted while the tool {tool} of the plugin {plugin} waited in memory, and it cannot be run again; check what it did, then call again"
+            "the server restarted while {speaker} waited in memory, and it cannot be run again; check what it did, then call again"
         ),
         Reason::Diverged => format!(
-            "the tool {tool} of the plugin {plugin} asked something else when it was run again; call it again, and if it stays, tell its author"
+            "{speaker} asked something else when it was run again; call it again, and if it stays, tell its author"
         ),
-        _ => format!(
-            "the run of the tool {tool} of the plugin {plugin} broke down in the server; see its log"
-        ),
+        _ => format!("the run of {speaker} broke down in the server; see its log"),
     };
     internal(message, &data(reason.as_str(), speaker))
 }
@@ -80,7 +76,7 @@ fn internal(message: String, data: &Value) -> WireError {
 }
 
 fn data(reason: &str, speaker: &Speaker) -> Value {
-    json!({ "reason": reason, "plugin": speaker.plugin, "tool": speaker.tool })
+    json!({ "reason": reason, "plugin": speaker.plugin, (speaker.kind): speaker.subject })
 }
 
 fn limit(exceeded: Exceeded, speaker: &Speaker) -> WireError {
@@ -90,8 +86,8 @@ fn limit(exceeded: Exceeded, speaker: &Speaker) -> WireError {
     data["value"] = exceeded.value.into();
     internal(
         format!(
-            "the tool {} of the plugin {} exceeded its limit {name} = {}; the operator can raise it: plugins.{}.limits.{name}",
-            speaker.tool, speaker.plugin, exceeded.value, speaker.plugin
+            "{speaker} exceeded its limit {name} = {}; the operator can raise it: plugins.{}.limits.{name}",
+            exceeded.value, speaker.plugin
         ),
         &data,
     )
@@ -164,7 +160,8 @@ mod tests {
     fn speaker() -> Speaker {
         Speaker {
             plugin: "p".to_owned(),
-            tool: "t".to_owned(),
+            kind: "tool",
+            subject: "t".to_owned(),
         }
     }
 

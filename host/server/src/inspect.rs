@@ -57,12 +57,13 @@ pub(crate) async fn check(file: &Path, config: Option<&Path>) -> anyhow::Result<
     let named = || format!("{} cannot be served", file.display());
     let plugin = Arc::new(bench.runtime.check_file(file).await.with_context(named)?);
     let left_out = catalogue::left_out(&plugin, &bench.config);
-    let served = plugin.tools.len() - left_out.len();
+    let tools_left_out = left_out.iter().filter(|entry| entry.kind == "tool").count();
+    let served = plugin.tools.len() - tools_left_out;
     let mut text = format!("{}: good, {served} tools", file.display());
-    for tool in left_out {
+    for entry in left_out {
         text.push_str(&format!(
-            "\nthe tool {} is left out: {}",
-            tool.tool, tool.reason
+            "\nthe {} {} is left out: {}",
+            entry.kind, entry.name, entry.reason
         ));
     }
     Ok(text)

@@ -4,91 +4,24 @@
 //! same for every transport but for the headers.
 
 use crate::app::App;
-use crate::catalogue::CatalogueTool;
+use crate::catalogue::{Catalogue, Kind};
 use crate::headers::{decode, single};
 use crate::message::Request;
 use crate::meta::{Meta, VERSION_KEY};
+use crate::method::Method;
 use crate::outcome::{Notices, Outcome};
-use crate::params::{CallRequest, object, optional_string, string};
+use crate::params::{Checked, shape};
+use crate::resolve::Caller;
 use crate::wire::error::shortened;
-use crate::wire::{VERSION, VERSIONS, WireError};
-use crate::{call, lists, strict, task_methods};
+use crate::wire::{VERSION, VERSIONS, WireError, given};
+use crate::{call, follow, lists, resolve, task_methods};
 use http::{HeaderMap, HeaderName};
 use longshore_tasks::Principal;
-use serde_json::Value;
-use serde_json::value::RawValue;
 use std::sync::Arc;
 
 const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
 const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
-
-/// The methods that are served.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Method {
-    Discover,
-    ListTools,
-    CallTool,
-    GetTask,
-    UpdateTask,
-    CancelTask,
-}
-
-impl Method {
-    fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "server/discover" => Self::Discover,
-            "tools/list" => Self::ListTools,
-            "tools/call" => Self::CallTool,
-            "tasks/get" => Self::GetTask,
-            "tasks/update" => Self::UpdateTask,
-            "tasks/cancel" => Self::CancelTask,
-            _ => return None,
-        })
-    }
-
-    fn is_of_tasks(self) -> bool {
-        matches!(self, Self::GetTask | Self::UpdateTask | Self::CancelTask)
-    }
-
-    /// The member of params that `Mcp-Name` repeats.
-    fn name_member(self) -> Option<&'static str> {
-        match self {
-            Self::CallTool => Some("name"),
-            Self::GetTask | Self::UpdateTask | Self::CancelTask => Some("taskId"),
-            Self::Discover | Self::ListTools => None,
-        }
-    }
-}
-
-/// A request whose shape was found right.
-enum Checked {
-    Discover,
-    ListTools {
-        cursor: Option<String>,
-    },
-    CallTool(Box<ToolCall>),
-    GetTask {
-        id: String,
-    },
-    UpdateTask {
-        id: String,
-        responses: Box<RawValue>,
-    },
-    CancelTask {
-        id: String,
-    },
-}
-
-/// A call before its tool was looked for.
-struct ToolCall {
-    name: String,
-    text: String,
-    arguments: Value,
-    meta: Meta,
-    input_responses: Option<Box<RawValue>>,
-    request_state: Option<Box<RawValue>>,
-}
 
 /// Serve one request. Dropping the future ends it.
 pub(crate) async fn dispatch(
@@ -105,41 +38,107 @@ pub(crate) async fn dispatch(
 }
 
 async fn serve(app: Arc<App>, request: Request, headers: HeaderMap, notices: Notices) -> Outcome {
-    // Until there is authentication all callers are one.
-    let principal = Principal::anonymous();
-    let checked = match climb(&app, request, &headers) {
-        Ok(checked) => checked,
-        Err(error) => return Outcome::error(error),
-    };
-    let result = match checked {
-        Checked::Discover => Ok(lists::discover(&app)),
-        Checked::ListTools { cursor } => lists::tools(&app, cursor.as_deref()),
-        Checked::CallTool(call) => {
-            return match resolve(&app, *call, &headers, principal) {
-                Ok(request) => Box::pin(call::call(&app, request, &notices)).await,
-                Err(error) => Outcome::error(error),
+    // One catalogue for the whole request.
+    let catalogue = app.catalogue.load_full();
+    let climbed = climb(&app, &catalogue, request, &headers);
+    let served = match climbed {
+        Ok((checked, meta)) => {
+            // Until there is authentication all callers are one.
+            let principal = Principal::anonymous();
+            let caller = Caller { meta, principal };
+            let site = Site {
+                app: &app,
+                catalogue: &catalogue,
+                headers: &headers,
             };
+            Box::pin(run(site, checked, caller, &notices)).await
         }
-        Checked::GetTask { id } => task_methods::get(&app, &principal, &id).await,
-        Checked::UpdateTask { id, responses } => {
-            task_methods::update(&app, &principal, &id, &responses).await
-        }
-        Checked::CancelTask { id } => task_methods::cancel(&app, &principal, &id).await,
+        Err(error) => Err(error),
     };
-    result.map_or_else(Outcome::error, Outcome::result)
+    served.unwrap_or_else(Outcome::error)
+}
+
+/// Where a request is served.
+struct Site<'a> {
+    app: &'a Arc<App>,
+    catalogue: &'a Catalogue,
+    headers: &'a HeaderMap,
+}
+
+/// The rungs from 20 on, and the method.
+async fn run(
+    site: Site<'_>,
+    checked: Checked,
+    caller: Caller,
+    notices: &Notices,
+) -> Result<Outcome, WireError> {
+    let Site {
+        app,
+        catalogue,
+        headers,
+    } = site;
+    let result = match checked {
+        Checked::Discover => Ok(lists::discover(app, catalogue)),
+        Checked::List { kind, cursor } => list(app, catalogue, kind, cursor.as_deref()),
+        Checked::CallTool(params, rounds) => {
+            let request = resolve::tool(catalogue, *params, rounds, headers, caller)?;
+            return Box::pin(call::call(app, &request, notices)).await;
+        }
+        Checked::GetPrompt {
+            name,
+            arguments,
+            rounds,
+        } => {
+            let errand = resolve::prompt(catalogue, (name, arguments), rounds, caller)?;
+            return follow::plainly(app, &errand, notices).await;
+        }
+        Checked::ReadResource { uri, rounds } => {
+            let errand = resolve::resource(catalogue, uri, rounds, caller)?;
+            return follow::plainly(app, &errand, notices).await;
+        }
+        Checked::Complete(params) => match resolve::completion(catalogue, *params, caller)? {
+            Some(errand) => return follow::plainly(app, &errand, notices).await,
+            None => Ok(given::no_completion()),
+        },
+        Checked::GetTask { id } => task_methods::get(app, &caller.principal, &id).await,
+        Checked::UpdateTask { id, responses } => {
+            task_methods::update(app, &caller.principal, &id, &responses).await
+        }
+        Checked::CancelTask { id } => task_methods::cancel(app, &caller.principal, &id).await,
+    };
+    result.map(Outcome::result)
+}
+
+fn list(
+    app: &App,
+    catalogue: &Catalogue,
+    kind: Kind,
+    cursor: Option<&str>,
+) -> Result<String, WireError> {
+    match kind {
+        Kind::Tool => lists::page(app, &catalogue.tools, cursor),
+        Kind::Prompt => lists::page(app, &catalogue.prompts, cursor),
+        Kind::Resource => lists::page(app, &catalogue.resources, cursor),
+        Kind::Template => lists::page(app, &catalogue.templates, cursor),
+    }
 }
 
 /// Rungs 10 to 18.
-fn climb(app: &App, request: Request, headers: &HeaderMap) -> Result<Checked, WireError> {
+fn climb(
+    app: &App,
+    catalogue: &Catalogue,
+    request: Request,
+    headers: &HeaderMap,
+) -> Result<(Checked, Meta), WireError> {
     check_era(&request, headers)?;
     check_version(&request, headers)?;
-    let method = check_method(&request, headers)?;
+    let method = check_method(catalogue, &request, headers)?;
     check_name(app, method, &request, headers)?;
     let meta = Meta::read(&request.meta)?;
     if method.is_of_tasks() && !meta.has_tasks() {
         return Err(WireError::tasks_required(&request.method));
     }
-    shape(method, request, meta)
+    Ok((shape(method, request)?, meta))
 }
 
 /// Rung 10: whether this is a modern request. There is no other era yet.
@@ -186,14 +185,20 @@ fn check_version(request: &Request, headers: &HeaderMap) -> Result<(), WireError
 }
 
 /// Rungs 13 and 14: the method, in header and body.
-fn check_method(request: &Request, headers: &HeaderMap) -> Result<Method, WireError> {
+fn check_method(
+    catalogue: &Catalogue,
+    request: &Request,
+    headers: &HeaderMap,
+) -> Result<Method, WireError> {
     let header = single(headers, &METHOD_HEADER)
         .map_err(WireError::header_mismatch)?
         .ok_or_else(|| missing(&METHOD_HEADER, "the method"))?;
     if header != request.method {
         return Err(differs(&METHOD_HEADER, "method"));
     }
-    Method::parse(&request.method).ok_or_else(|| WireError::unknown_method(&request.method))
+    Method::parse(&request.method)
+        .filter(|method| method.is_offered(catalogue))
+        .ok_or_else(|| WireError::unknown_method(&request.method))
 }
 
 /// Rung 15: what the request is about, in header and body.
@@ -234,77 +239,4 @@ fn differs(header: &HeaderName, place: &str) -> WireError {
     WireError::header_mismatch(format!(
         "the header {header} does not say what {place} says"
     ))
-}
-
-/// Rung 18: the shape of params.
-fn shape(method: Method, request: Request, meta: Meta) -> Result<Checked, WireError> {
-    let mut params = request.params;
-    Ok(match method {
-        Method::Discover => Checked::Discover,
-        Method::ListTools => Checked::ListTools {
-            cursor: optional_string(&params, "cursor")?,
-        },
-        Method::GetTask => Checked::GetTask {
-            id: string(&params, "taskId")?,
-        },
-        Method::CancelTask => Checked::CancelTask {
-            id: string(&params, "taskId")?,
-        },
-        Method::UpdateTask => Checked::UpdateTask {
-            id: string(&params, "taskId")?,
-            responses: object(&mut params, "inputResponses")?,
-        },
-        Method::CallTool => {
-            let name = string(&params, "name")?;
-            let text = params
-                .take("arguments")
-                .map_or_else(|| "{}".to_owned(), text_of);
-            let arguments = strict::parse(&text)
-                .map_err(|error| WireError::invalid_params(format!("params.arguments: {error}")))?;
-            if !arguments.is_object() {
-                return Err(WireError::invalid_params(
-                    "params.arguments must be an object",
-                ));
-            }
-            Checked::CallTool(Box::new(ToolCall {
-                name,
-                text,
-                arguments,
-                meta,
-                input_responses: params.take("inputResponses"),
-                request_state: params.take("requestState"),
-            }))
-        }
-    })
-}
-
-fn text_of(json: Box<RawValue>) -> String {
-    let text: Box<str> = json.into();
-    text.into()
-}
-
-/// Rungs 20 and 21: the tool, and the headers that mirror its arguments.
-fn resolve(
-    app: &App,
-    call: ToolCall,
-    headers: &HeaderMap,
-    principal: Principal,
-) -> Result<CallRequest, WireError> {
-    let tool: Arc<CatalogueTool> = app
-        .catalogue
-        .load()
-        .tool(&call.name)
-        .cloned()
-        .ok_or_else(|| WireError::unknown_tool(&call.name))?;
-    if tool.mirrors_arguments() {
-        tool.check_headers(headers, &call.arguments)?;
-    }
-    Ok(CallRequest {
-        tool,
-        arguments: call.text,
-        meta: call.meta,
-        input_responses: call.input_responses,
-        request_state: call.request_state,
-        principal,
-    })
 }

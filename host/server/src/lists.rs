@@ -1,51 +1,100 @@
-//! What is served, told to clients: `server/discover` and `tools/list`.
+//! What is served, told to clients: `server/discover` and the lists.
 
 use crate::app::App;
-use crate::catalogue::cursor;
+use crate::catalogue::{Catalogue, Entry, Shelf, cursor};
+use crate::config::CacheScope;
 use crate::wire::object::Object;
 use crate::wire::{TASKS, VERSIONS, WireError};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 /// `server/discover`.
-pub(crate) fn discover(app: &App) -> String {
-    // The setting of the Tasks extension is empty: clients take any other for one they do not know.
-    let capabilities = json!({ "tools": {}, "logging": {}, "extensions": { TASKS: {} } });
+pub(crate) fn discover(app: &App, catalogue: &Catalogue) -> String {
     let result = Object::result("complete")
         .value("supportedVersions", &VERSIONS)
-        .value("capabilities", &capabilities);
-    cacheable(result, app).finish_result()
+        .value("capabilities", &capabilities(catalogue));
+    Freshness::of(app).add_to(result).finish_result()
 }
 
-/// `tools/list`: one page, in the order of names.
+fn capabilities(catalogue: &Catalogue) -> Map<String, Value> {
+    let mut declared = Map::new();
+    let mut declare = |name: &str, settings: Value| declared.insert(name.to_owned(), settings);
+    declare("tools", json!({}));
+    if !catalogue.prompts.is_empty() {
+        declare("prompts", json!({}));
+    }
+    if catalogue.has_resources() {
+        declare("resources", json!({}));
+    }
+    if catalogue.completes {
+        declare("completions", json!({}));
+    }
+    declare("logging", json!({}));
+    // The setting of the Tasks extension is empty: clients take any other for one they do not know.
+    declare("extensions", json!({ TASKS: {} }));
+    declared
+}
+
+/// One page of a list, in the order of its keys.
 ///
 /// # Errors
-/// -32602 if the cursor was not given by this method.
-pub(crate) fn tools(app: &App, cursor: Option<&str>) -> Result<String, WireError> {
+/// -32602 if the cursor was not given by this list.
+pub(crate) fn page<E: Entry>(
+    app: &App,
+    shelf: &Shelf<E>,
+    cursor: Option<&str>,
+) -> Result<String, WireError> {
     let after = match cursor {
-        Some(cursor) => Some(cursor::read(cursor).ok_or_else(|| {
-            WireError::invalid_params(
-                "params.cursor is not one that tools/list gave; leave it out to begin again",
-            )
+        Some(cursor) => Some(cursor::read(E::KIND, cursor).ok_or_else(|| {
+            let method = E::KIND.list_method();
+            WireError::invalid_params(format!(
+                "params.cursor is not one that {method} gave; leave it out to begin again"
+            ))
         })?),
         None => None,
     };
-    let catalogue = app.catalogue.load();
-    let (page, more) = catalogue.page(after.as_deref(), app.config.lists.page_size);
-    let definitions: Vec<&str> = page.iter().map(|tool| tool.definition()).collect();
+    let (page, more) = shelf.page(after.as_deref(), app.config.lists.page_size);
+    let definitions: Vec<&str> = page.iter().map(|entry| entry.definition()).collect();
     let next = page
         .last()
         .filter(|_| more)
-        .map(|tool| cursor::behind(tool.name()));
+        .map(|entry| cursor::behind(E::KIND, entry.key()));
     let result = Object::result("complete")
-        .raw("tools", &format!("[{}]", definitions.join(",")))
+        .raw(
+            E::KIND.list_member(),
+            &format!("[{}]", definitions.join(",")),
+        )
         .option("nextCursor", next.as_ref());
-    Ok(cacheable(result, app).finish_result())
+    Ok(Freshness::of(app).add_to(result).finish_result())
 }
 
 /// How long and by whom an answer may be kept.
-fn cacheable(result: Object, app: &App) -> Object {
-    let lists = &app.config.lists;
-    result
-        .value("ttlMs", &lists.ttl_ms)
-        .value("cacheScope", &lists.cache_scope)
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Freshness {
+    ttl_ms: u64,
+    scope: CacheScope,
+}
+
+impl Freshness {
+    /// As the operator chose.
+    pub(crate) fn of(app: &App) -> Self {
+        Self {
+            ttl_ms: app.config.lists.ttl_ms,
+            scope: app.config.lists.cache_scope,
+        }
+    }
+
+    /// Not at all.
+    pub(crate) fn none() -> Self {
+        Self {
+            ttl_ms: 0,
+            scope: CacheScope::Private,
+        }
+    }
+
+    /// Say it in a result.
+    pub(crate) fn add_to(self, result: Object) -> Object {
+        result
+            .value("ttlMs", &self.ttl_ms)
+            .value("cacheScope", &self.scope)
+    }
 }

@@ -5,20 +5,24 @@
 //! - `cli`, `config`, `logs`, `inspect`: commands and settings.
 //! - `app`: the wiring.
 //! - `http`: the transport. Knows no method.
-//! - `message`, `members`, `strict`, `meta`, `params`, `headers`: reading a request.
-//! - `ladder`: the checks of a request in their order. Then `lists`, `call` or `task_methods`, whose answer is an `outcome`.
-//! - `catalogue`: which tools are served. Knows no request.
-//! - `call`, `parked`, `seal`: calls over several rounds.
-//! - `runner`, `result`, `failure`: the adapter between tasks and guests, and the wording of what went right or wrong.
+//! - `message`, `members`, `strict`, `meta`, `method`, `params`, `headers`: reading a request.
+//! - `ladder`, `resolve`: the checks of a request in their order. Then `lists`, `call`, `follow` or `task_methods`, whose answer
+//!   is an `outcome`.
+//! - `catalogue`: what is served. Knows no request.
+//! - `call`, `errand`, `follow`, `parked`, `seal`: work for a plugin, over several rounds.
+//! - `runner`, `result`, `answer`, `failure`: the adapter between tasks and guests, and the wording of what went right or wrong.
 //! - `schema`: JSON Schemas of strangers.
 //! - `wire`: the protocol's texts. Knows no transport.
 
+mod answer;
 mod app;
 mod call;
 mod catalogue;
 mod cli;
 mod config;
+mod errand;
 mod failure;
+mod follow;
 mod headers;
 mod http;
 mod inspect;
@@ -28,9 +32,11 @@ mod logs;
 mod members;
 mod message;
 mod meta;
+mod method;
 mod outcome;
 mod params;
 mod parked;
+mod resolve;
 mod result;
 mod runner;
 mod schema;

@@ -44,6 +44,14 @@ impl Members {
         serde_json::from_str(self.get(name)?.get()).ok()
     }
 
+    /// All members, by name, if all are strings.
+    pub(crate) fn into_strings(self) -> Option<Vec<(String, String)>> {
+        let string = |(name, value): (String, Box<RawValue>)| {
+            Some((name, serde_json::from_str(value.get()).ok()?))
+        };
+        self.0.into_iter().map(string).collect()
+    }
+
     /// A member, parsed.
     pub(crate) fn value(&self, name: &str) -> Option<Value> {
         serde_json::from_str(self.get(name)?.get()).ok()

@@ -4,7 +4,7 @@
 //! It must not know of tasks or requests.
 
 use crate::schema::{self, Schema};
-use crate::wire::content;
+use crate::wire::{check, content};
 use longshore_runtime::contract::CallResult;
 use longshore_runtime::{Answer, Plugin, Version};
 use parking_lot::Mutex;
@@ -33,7 +33,7 @@ impl Results {
 
     /// The text of the result object: what the guest gave, or an error result that says what is wrong with it.
     pub(crate) fn text(&self, plugin: &Plugin, tool: &str, result: &CallResult) -> String {
-        match content::check(result).and_then(|()| self.check_output(plugin, tool, result)) {
+        match check::result(result).and_then(|()| self.check_output(plugin, tool, result)) {
             Ok(()) => content::call_result(result),
             Err(wrong) => {
                 tracing::warn!(plugin = %plugin.name, tool, %wrong, "a plugin gave a result that is not valid");

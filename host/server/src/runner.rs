@@ -11,6 +11,7 @@ use longshore_runtime::contract::{InputAnswer, RpcError};
 use longshore_runtime::{Answer, Call, Failure, Plugin, Record, Run, Runtime, Step, Version};
 use longshore_tasks as tasks;
 use std::collections::VecDeque;
+use std::fmt;
 use std::sync::Arc;
 use tasks::{Payload, Question, Reason, TaskId};
 
@@ -29,10 +30,7 @@ impl GuestRunner {
 
 impl tasks::Runner for GuestRunner {
     fn start(&self, id: &TaskId, call: &tasks::Call, record: Option<&[u8]>) -> Box<dyn tasks::Run> {
-        let speaker = Speaker {
-            plugin: call.plugin.clone(),
-            tool: call.tool.clone(),
-        };
+        let speaker = Speaker::of_task(call);
         let record = record.map(|record| Record::from_bytes(record.to_vec()));
         let start = start(self.runtime.clone(), call.clone(), record);
         tracing::debug!(task = %id, plugin = %call.plugin, tool = %call.tool, "a run starts");
@@ -69,7 +67,31 @@ fn decode_call(body: &[u8]) -> Result<Call, String> {
 #[derive(Clone, Debug)]
 pub(crate) struct Speaker {
     pub(crate) plugin: String,
-    pub(crate) tool: String,
+    /// What of it: a tool, for instance.
+    pub(crate) kind: &'static str,
+    /// Its name or URI.
+    pub(crate) subject: String,
+}
+
+impl Speaker {
+    fn of_task(call: &tasks::Call) -> Self {
+        Self {
+            plugin: call.plugin.clone(),
+            kind: "tool",
+            subject: call.tool.clone(),
+        }
+    }
+}
+
+impl fmt::Display for Speaker {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            plugin,
+            kind,
+            subject,
+        } = self;
+        write!(f, "the {kind} {subject} of the plugin {plugin}")
+    }
 }
 
 enum Guest {
@@ -152,7 +174,7 @@ impl TaskRun {
         match &self.guest {
             Guest::Running(run) => Some(self.results.answer(
                 run.plugin()?,
-                &self.speaker.tool,
+                &self.speaker.subject,
                 answer,
             )),
             Guest::Starting(_) => None,
@@ -255,10 +277,7 @@ pub(crate) struct Wording;
 
 impl tasks::Failures for Wording {
     fn error(&self, reason: Reason, call: &tasks::Call) -> Payload {
-        let speaker = Speaker {
-            plugin: call.plugin.clone(),
-            tool: call.tool.clone(),
-        };
+        let speaker = Speaker::of_task(call);
         failure::of_task(reason, &speaker).to_json()
     }
 

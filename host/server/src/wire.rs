@@ -1,7 +1,9 @@
 //! The wire: MCP 2026-07-28 as JSON text. What is said, not when.
 //!
+//! - `check`: whether what guests give can be passed on.
 //! - `content`: results of tools, content blocks, icons, `_meta`.
 //! - `error`: JSON-RPC errors with their HTTP status.
+//! - `given`: filled prompts, resources, suggestions.
 //! - `notification`: progress and log messages of a request.
 //! - `object`: writing JSON objects member by member, raw members unchanged.
 //! - `question`: questions to the client, and answers back.
@@ -9,8 +11,10 @@
 //!
 //! It must not know of transports, nor how anything is run.
 
+pub(crate) mod check;
 pub(crate) mod content;
 pub(crate) mod error;
+pub(crate) mod given;
 pub(crate) mod notification;
 pub(crate) mod object;
 pub(crate) mod question;

@@ -1,22 +1,26 @@
 //! Cursors: opaque to clients, and a name to us. A cursor says "behind this name", so it stays good when the list changes.
 
-use super::tool::is_name;
+use super::shelf::Kind;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// Says what list a cursor belongs to, and of what make it is.
-const TOOLS: &str = "tools 1 ";
-
-/// The cursor of the page behind the tool named.
-pub(crate) fn behind(name: &str) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{TOOLS}{name}"))
+/// The cursor of the page behind the entry with this key.
+pub(crate) fn behind(list: Kind, key: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{}{key}", mark(list)))
 }
 
-/// The name in a cursor; `None` if it was not made here.
-pub(crate) fn read(cursor: &str) -> Option<String> {
+/// The key in a cursor; `None` if it was not made here, or for another list.
+pub(crate) fn read(list: Kind, cursor: &str) -> Option<String> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
-    let name = std::str::from_utf8(&bytes).ok()?.strip_prefix(TOOLS)?;
-    is_name(name).then(|| name.to_owned())
+    let key = std::str::from_utf8(&bytes)
+        .ok()?
+        .strip_prefix(&mark(list))?;
+    (!key.is_empty()).then(|| key.to_owned())
+}
+
+/// Says what list a cursor belongs to, and of what make it is.
+fn mark(list: Kind) -> String {
+    format!("{} 1 ", list.list_member())
 }
 
 #[cfg(test)]
@@ -25,13 +29,16 @@ mod tests {
 
     #[test]
     fn a_cursor_comes_back_as_it_went() {
-        assert_eq!(read(&behind("a.b-c_9")).as_deref(), Some("a.b-c_9"));
+        for key in ["a.b-c_9", "test://a b/ü"] {
+            let cursor = behind(Kind::Resource, key);
+            assert_eq!(read(Kind::Resource, &cursor).as_deref(), Some(key));
+        }
     }
 
     #[test]
     fn other_texts_are_no_cursors() {
         let foreign = URL_SAFE_NO_PAD.encode("tools 2 a");
-        let bad_name = behind("a b");
+        let of_another_list = behind(Kind::Prompt, "a");
         for text in [
             "",
             "0",
@@ -39,10 +46,11 @@ mod tests {
             "=?",
             "dG9vbHM",
             &foreign,
-            &bad_name,
-            &format!("{}=", behind("abc")),
+            &of_another_list,
+            &behind(Kind::Tool, ""),
+            &format!("{}=", behind(Kind::Tool, "abc")),
         ] {
-            assert_eq!(read(text), None, "{text}");
+            assert_eq!(read(Kind::Tool, text), None, "{text}");
         }
     }
 }

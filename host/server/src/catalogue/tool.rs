@@ -1,6 +1,7 @@
 //! One tool as clients see it: its definition for the wire, and what checks a call of it.
 
 use super::header::HeaderParams;
+use super::shelf::{Entry, Kind};
 use crate::schema::{self, Schema};
 use crate::wire::WireError;
 use crate::wire::content::{guest_meta, icons};
@@ -65,11 +66,6 @@ impl CatalogueTool {
         })
     }
 
-    /// The plugin that owns it.
-    pub(crate) fn plugin(&self) -> &Arc<Plugin> {
-        &self.plugin
-    }
-
     /// As the plugin listed it.
     pub(crate) fn tool(&self) -> &Tool {
         &self.plugin.tools[self.index]
@@ -83,11 +79,6 @@ impl CatalogueTool {
     /// Whether its questions come before its task.
     pub(crate) fn asks_first(&self) -> bool {
         self.tool().asks_first
-    }
-
-    /// Its definition, as JSON in one line.
-    pub(crate) fn definition(&self) -> &str {
-        &self.definition
     }
 
     /// Check the text of the arguments against the input schema.
@@ -121,8 +112,24 @@ impl CatalogueTool {
     }
 }
 
+impl Entry for CatalogueTool {
+    const KIND: Kind = Kind::Tool;
+
+    fn key(&self) -> &str {
+        self.name()
+    }
+
+    fn plugin(&self) -> &Arc<Plugin> {
+        &self.plugin
+    }
+
+    fn definition(&self) -> &str {
+        &self.definition
+    }
+}
+
 /// Whether a text may be the name of a tool.
-pub(super) fn is_name(name: &str) -> bool {
+fn is_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed)
 }

@@ -84,12 +84,18 @@ impl WireError {
         Self::missing_capability(message, &json!({ "extensions": { TASKS: {} } }))
     }
 
-    /// -32602: no tool has this name.
-    pub(crate) fn unknown_tool(name: &str) -> Self {
+    /// -32602: nothing of this kind has this name.
+    pub(crate) fn unknown(kind: &str, name: &str, list_method: &str) -> Self {
         Self::invalid_params(format!(
-            "there is no tool {:?}; see tools/list",
+            "there is no {kind} {:?}; see {list_method}",
             shortened(name)
         ))
+    }
+
+    /// -32602: there is no such resource. Its data says which.
+    pub(crate) fn no_such_resource(uri: &str) -> Self {
+        let message = format!("there is no resource {:?}", shortened(uri));
+        Self::invalid_params(message).with_data(&json!({ "uri": uri }))
     }
 
     /// -32022 for `initialize`, the handshake of older versions.

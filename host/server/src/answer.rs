@@ -1,0 +1,52 @@
+//! Answers of guests, worded for the method that was called.
+
+use crate::app::App;
+use crate::errand::{Errand, speaker};
+use crate::lists::Freshness;
+use crate::wire::{WireError, given};
+use longshore_runtime::contract::ReadOutcome;
+use longshore_runtime::{Answer, Plugin, Work};
+use serde_json::json;
+
+/// The text of the result object.
+///
+/// # Errors
+/// What the client is told if the answer is none that can be passed on.
+pub(crate) fn word(
+    app: &App,
+    errand: &Errand,
+    plugin: &Plugin,
+    answer: &Answer,
+) -> Result<String, WireError> {
+    let worded = match answer {
+        Answer::Tool(_) => {
+            return Ok(app.results.answer(plugin, errand.work.subject(), answer));
+        }
+        Answer::Prompt(result) => given::prompt(result),
+        Answer::Resource(ReadOutcome::NotFound) => {
+            return Err(WireError::no_such_resource(errand.work.subject()));
+        }
+        Answer::Resource(ReadOutcome::Found(contents)) => given::contents(contents).map(|object| {
+            let freshness = if errand.is_later_round() {
+                Freshness::none()
+            } else {
+                Freshness::of(app)
+            };
+            freshness.add_to(object).finish_result()
+        }),
+        Answer::Completion(completion) => Ok(given::completion(completion)),
+        Answer::Done => Ok(String::new()),
+    };
+    worded.map_err(|wrong| invalid(plugin, &errand.work, &wrong))
+}
+
+fn invalid(plugin: &Plugin, work: &Work, wrong: &str) -> WireError {
+    let speaker = speaker(plugin, work);
+    tracing::warn!(plugin = %plugin.name, subject = work.subject(), wrong, "a plugin gave what is not valid");
+    let message = format!("{speaker} gave what is not valid: {wrong}; tell its author");
+    WireError::new(-32603, message).with_data(&json!({
+        "reason": "invalid_result",
+        "plugin": speaker.plugin,
+        (speaker.kind): speaker.subject,
+    }))
+}

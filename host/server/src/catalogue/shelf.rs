@@ -1,0 +1,119 @@
+//! Entries of one kind, by the key under which clients ask for them.
+
+use longshore_runtime::Plugin;
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A tool, by name.
+    Tool,
+    /// A prompt, by name.
+    Prompt,
+    /// A resource, by URI.
+    Resource,
+    /// A family of resources, by URI template.
+    Template,
+}
+
+impl Kind {
+    /// The word for one.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Tool => "tool",
+            Self::Prompt => "prompt",
+            Self::Resource => "resource",
+            Self::Template => "resource template",
+        }
+    }
+
+    /// The method that lists them.
+    pub(crate) fn list_method(self) -> &'static str {
+        match self {
+            Self::Tool => "tools/list",
+            Self::Prompt => "prompts/list",
+            Self::Resource => "resources/list",
+            Self::Template => "resources/templates/list",
+        }
+    }
+
+    /// The member of that method's result.
+    pub(crate) fn list_member(self) -> &'static str {
+        match self {
+            Self::Tool => "tools",
+            Self::Prompt => "prompts",
+            Self::Resource => "resources",
+            Self::Template => "resourceTemplates",
+        }
+    }
+}
+
+/// An entry of a list.
+pub(crate) trait Entry {
+    /// What it is.
+    const KIND: Kind;
+
+    /// What clients ask for it by.
+    fn key(&self) -> &str;
+
+    /// The plugin that owns it.
+    fn plugin(&self) -> &Arc<Plugin>;
+
+    /// Its definition, as JSON in one line.
+    fn definition(&self) -> &str;
+}
+
+/// Entries of one kind. Their order is that of their list.
+#[derive(Debug)]
+pub(crate) struct Shelf<E>(BTreeMap<String, Arc<E>>);
+
+impl<E> Default for Shelf<E> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<E: Entry> Shelf<E> {
+    /// Put entries in. One whose key is taken is left out.
+    pub(super) fn put(&mut self, entries: &[Arc<E>]) {
+        for entry in entries {
+            match self.0.get(entry.key()) {
+                None => {
+                    self.0.insert(entry.key().to_owned(), entry.clone());
+                }
+                Some(winner) => tracing::warn!(
+                    name = entry.key(),
+                    plugin = %entry.plugin().name,
+                    serves = %winner.plugin().name,
+                    "a {} is left out: another plugin has one of that name",
+                    E::KIND.name()
+                ),
+            }
+        }
+    }
+
+    /// An entry by its key.
+    pub(crate) fn get(&self, key: &str) -> Option<&Arc<E>> {
+        self.0.get(key)
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// All, in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<E>> {
+        self.0.values()
+    }
+
+    /// At most `max` entries behind the key, in order, and whether there are more.
+    pub(crate) fn page(&self, after: Option<&str>, max: usize) -> (Vec<&Arc<E>>, bool) {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        let mut rest = self.0.range::<str, _>((from, Bound::Unbounded));
+        let page = rest.by_ref().take(max).map(|(_, entry)| entry).collect();
+        (page, rest.next().is_some())
+    }
+}

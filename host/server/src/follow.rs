@@ -1,0 +1,375 @@
+//! Following a call: one run of a guest at a time, step by step.
+//!
+//! Where the guest asks, the answers that came with the request are tried; if some are missing, the call either becomes a task
+//! or goes back to the client with its state sealed. A run from a record arrives at the same question again, so both ways of
+//! going on are the same.
+//!
+//! It must not know how a request became an errand.
+
+use crate::answer;
+use crate::app::App;
+use crate::call::{birth, handle, task_call};
+use crate::errand::{Errand, speaker};
+use crate::failure;
+use crate::outcome::{Notices, Outcome};
+use crate::parked::{ParkedCall, ParkedCalls};
+use crate::runner::{self, Adopted, TaskRun};
+use crate::seal::State;
+use crate::task_methods;
+use crate::wire::object::Object;
+use crate::wire::{WireError, notification, question};
+use longshore_runtime::{Call, Failure, Plugin, Question, Record, Run, Step, Version, Work};
+use longshore_tasks::Checkpoint;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::time::Instant;
+
+/// How a call is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plan {
+    /// With its result, however long it takes.
+    Plain,
+    /// With its result if that comes within the inline window, else with a task.
+    Inline,
+    /// With a task at once.
+    Task,
+    /// With questions until the guest calls `begin`, then with a task.
+    AskFirst,
+}
+
+/// Serve an errand that never becomes a task.
+///
+/// # Errors
+/// Why it has no result.
+pub(crate) async fn plainly(
+    app: &Arc<App>,
+    errand: &Errand,
+    notices: &Notices,
+) -> Result<Outcome, WireError> {
+    let offered = errand.offered_answers()?;
+    let origin = Origin::of(app, errand).await?;
+    let following = Following::start(app, errand, origin, offered)?;
+    Box::pin(following.follow(Plan::Plain, notices)).await
+}
+
+/// Where a call stands when its request comes.
+pub(crate) enum Origin {
+    /// At its beginning.
+    Fresh,
+    /// At questions; what is needed to arrive there again came with the request.
+    Sealed(Box<State>, Arc<Plugin>),
+    /// At questions, in memory.
+    Parked(Box<ParkedCall>),
+}
+
+impl Origin {
+    /// Where the call of this request stands.
+    ///
+    /// # Errors
+    /// -32602 if its state cannot be used.
+    pub(crate) async fn of(app: &App, errand: &Errand) -> Result<Self, WireError> {
+        let Some(state) = &errand.rounds.request_state else {
+            return Ok(Self::Fresh);
+        };
+        let refuse =
+            |why: &str| WireError::invalid_params(format!("requestState cannot be used: {why}"));
+        let state: String =
+            serde_json::from_str(state.get()).map_err(|_| refuse("it is not a string"))?;
+        let binding = errand.binding(app);
+        let now_ms = app.clock.now_ms();
+        if ParkedCalls::is_name(&state) {
+            return Ok(Self::Parked(Box::new(
+                app.parked.take(&state, &binding, now_ms).map_err(refuse)?,
+            )));
+        }
+        let state = app
+            .sealer
+            .open_state(&state)
+            .ok_or_else(|| refuse("it was not made here, or was changed"))?;
+        state.binding.admits(&binding, now_ms).map_err(refuse)?;
+        let version = Version::parse(&state.binding.version);
+        let version = version.ok_or_else(|| refuse("it names no version"))?;
+        let plugin = app
+            .runtime
+            .plugin_by_version(&state.binding.plugin, &version)
+            .await;
+        let plugin = plugin.map_err(|error| refuse(&format!("{error}; start again without it")))?;
+        Ok(Self::Sealed(Box::new(state), plugin))
+    }
+
+    /// Whether it stands at its beginning.
+    pub(crate) fn is_fresh(&self) -> bool {
+        matches!(self, Self::Fresh)
+    }
+}
+
+/// A call that is being followed.
+pub(crate) struct Following<'a> {
+    app: &'a Arc<App>,
+    errand: &'a Errand,
+    plugin: Arc<Plugin>,
+    call: Call,
+    run: Run,
+    /// Answers that came with the request and were not used yet.
+    offered: BTreeMap<String, String>,
+    /// Where the guest asked last, with the answers it has.
+    checkpoint: Option<Checkpoint>,
+    /// The last progress message.
+    message: Option<String>,
+}
+
+/// Why the following ends.
+enum Turn {
+    GoOn,
+    /// The call becomes a task. `begins`: its guest waits at `begin`.
+    BecomeTask {
+        begins: bool,
+    },
+    AskClient,
+    Answer(Result<String, WireError>),
+}
+
+impl<'a> Following<'a> {
+    /// Start a run, or go on with the one that is parked.
+    ///
+    /// # Errors
+    /// -32603 if the system has no random numbers.
+    pub(crate) fn start(
+        app: &'a Arc<App>,
+        errand: &'a Errand,
+        origin: Origin,
+        mut offered: BTreeMap<String, String>,
+    ) -> Result<Self, WireError> {
+        let (plugin, call, run, checkpoint) = match origin {
+            Origin::Fresh => {
+                let plugin = errand.plugin.clone();
+                let call = errand.new_call()?;
+                let run = app.runtime.run(&plugin, call.clone(), None);
+                (plugin, call, run, None)
+            }
+            Origin::Sealed(state, plugin) => {
+                let mut call = state.call;
+                call.work = errand.work.clone();
+                call.context = errand.context();
+                let run = app.runtime.run(&plugin, call.clone(), Some(state.record));
+                // What was answered in an earlier round counts before what is offered now.
+                offered.extend(state.answers);
+                (plugin, call, run, None)
+            }
+            Origin::Parked(parked) => {
+                let ParkedCall {
+                    plugin,
+                    call,
+                    run,
+                    checkpoint,
+                    ..
+                } = *parked;
+                (plugin, call, run, Some(checkpoint))
+            }
+        };
+        Ok(Self {
+            app,
+            errand,
+            plugin,
+            call,
+            run,
+            offered,
+            checkpoint,
+            message: None,
+        })
+    }
+
+    /// Follow the run until there is something to answer.
+    ///
+    /// # Errors
+    /// Why there is no result.
+    pub(crate) async fn follow(
+        mut self,
+        plan: Plan,
+        notices: &Notices,
+    ) -> Result<Outcome, WireError> {
+        let window = Duration::from_millis(self.app.config.tasks.inline_window_ms);
+        let inline_until = (plan == Plan::Inline).then(|| Instant::now() + window);
+        // A call that was parked waits at its questions already.
+        let mut turn = if self.checkpoint.is_some() {
+            self.try_answers(plan)
+        } else {
+            Turn::GoOn
+        };
+        loop {
+            match turn {
+                Turn::GoOn => {}
+                Turn::BecomeTask { begins } => return self.become_task(begins).await,
+                Turn::AskClient => return self.ask_client(),
+                Turn::Answer(answer) => return answer.map(Outcome::result),
+            }
+            let step = match inline_until {
+                None => self.run.step().await,
+                Some(until) => match tokio::time::timeout_at(until, self.run.step()).await {
+                    Ok(step) => step,
+                    Err(_) => {
+                        turn = Turn::BecomeTask { begins: false };
+                        continue;
+                    }
+                },
+            };
+            turn = self.turn(step, plan, notices);
+        }
+    }
+
+    fn turn(&mut self, step: Step, plan: Plan, notices: &Notices) -> Turn {
+        match step {
+            Step::Progress(progress) => {
+                self.message.clone_from(&progress.message);
+                if let Some(token) = &self.errand.meta.progress_token {
+                    notices.send(notification::progress(token, &progress));
+                }
+            }
+            Step::Log(message) => notices.send(notification::log(&message)),
+            Step::ExternalId(id) => self.call.external_id = Some(id),
+            Step::Begin if plan == Plan::AskFirst => return Turn::BecomeTask { begins: true },
+            Step::Begin => self.run.proceed(),
+            Step::NeedsInput { questions, record } => {
+                self.checkpoint = Some(checkpoint(&questions, record));
+                return self.try_answers(plan);
+            }
+            Step::Finished(answer) => {
+                return Turn::Answer(answer::word(self.app, self.errand, &self.plugin, &answer));
+            }
+            Step::Failed(failure) => return Turn::Answer(Err(self.failed(&failure))),
+            Step::Cancelled => {
+                let why = Failure::Unavailable("it was cancelled".to_owned());
+                return Turn::Answer(Err(self.failed(&why)));
+            }
+        }
+        Turn::GoOn
+    }
+
+    fn failed(&self, failure: &Failure) -> WireError {
+        failure::of_run(failure, &speaker(&self.plugin, &self.call.work))
+    }
+
+    /// Take what was offered and fits. With all answers the guest goes on.
+    fn try_answers(&mut self, plan: Plan) -> Turn {
+        let Some(checkpoint) = &mut self.checkpoint else {
+            return Turn::GoOn;
+        };
+        for asked in &checkpoint.questions {
+            if checkpoint.answers.contains_key(&asked.key) {
+                continue;
+            }
+            let Some(answer) = self.offered.remove(&asked.key) else {
+                continue;
+            };
+            match question::read_answer(&asked.request, &answer) {
+                Ok(_) => {
+                    checkpoint.answers.insert(asked.key.clone(), answer);
+                }
+                Err(misfit) => {
+                    tracing::debug!(key = %asked.key, %misfit, "an answer does not fit its question; it is asked again");
+                }
+            }
+        }
+        if checkpoint.outstanding().next().is_some() {
+            return match plan {
+                Plan::Inline | Plan::Task => Turn::BecomeTask { begins: false },
+                Plan::Plain | Plan::AskFirst => Turn::AskClient,
+            };
+        }
+        let answers: Vec<_> = checkpoint.answers.clone().into_iter().collect();
+        self.run
+            .answer(runner::typed_answers(&checkpoint.questions, &answers));
+        Turn::GoOn
+    }
+
+    /// The run goes on in place, as a task.
+    async fn become_task(self, begins: bool) -> Result<Outcome, WireError> {
+        let speaker = speaker(&self.plugin, &self.call.work);
+        let Self {
+            app,
+            errand,
+            plugin,
+            call,
+            run,
+            checkpoint,
+            message,
+            ..
+        } = self;
+        let stored = task_call(&call, &plugin, &errand.principal)?;
+        let waiting = checkpoint
+            .as_ref()
+            .is_some_and(|asked| asked.outstanding().next().is_some());
+        let asked = match &checkpoint {
+            Some(checkpoint) if waiting => checkpoint.questions.clone(),
+            _ => Vec::new(),
+        };
+        let adopted = Adopted {
+            run,
+            speaker,
+            asked,
+            begins,
+            message,
+            external_id: call.external_id,
+        };
+        let run = TaskRun::adopted(adopted, app.results.clone());
+        let adopted = app
+            .engine
+            .adopt(stored, birth(app), Box::new(run), checkpoint)
+            .await;
+        let view = adopted.map_err(task_methods::wire_error)?;
+        Ok(handle(app, &view, &errand.principal))
+    }
+
+    /// The client is asked; what is needed to go on goes with the question.
+    fn ask_client(self) -> Result<Outcome, WireError> {
+        let app = self.app;
+        let busy = self.failed(&Failure::Busy { queued_max: 0 });
+        let Some(checkpoint) = self.checkpoint else {
+            return Err(WireError::internal("broken", "a question got lost"));
+        };
+        let requests = question::input_requests(checkpoint.outstanding());
+        let mut binding = self.errand.binding(app);
+        binding.plugin.clone_from(&self.plugin.name);
+        self.plugin
+            .version
+            .as_str()
+            .clone_into(&mut binding.version);
+        let sealed = checkpoint.record.as_ref().and_then(|record| {
+            app.sealer.seal(&State {
+                binding: binding.clone(),
+                call: Call {
+                    work: Work::Tool {
+                        name: String::new(),
+                        arguments: String::new(),
+                    },
+                    ..self.call.clone()
+                },
+                record: Record::from_bytes(record.clone()),
+                answers: checkpoint.answers.clone(),
+            })
+        });
+        let state = sealed.or_else(|| {
+            let (plugin, call, run) = (self.plugin, self.call, self.run);
+            let parked = ParkedCall {
+                binding,
+                plugin,
+                call,
+                run,
+                checkpoint,
+            };
+            app.parked.park(parked, app.clock.now_ms())
+        });
+        let result = Object::result("input_required")
+            .value("inputRequests", &requests)
+            .value("requestState", &state.ok_or(busy)?);
+        Ok(Outcome::result(result.finish_result()))
+    }
+}
+
+fn checkpoint(questions: &[Question], record: Option<Record>) -> Checkpoint {
+    Checkpoint::new(
+        runner::wire_questions(questions),
+        record.map(Record::into_bytes),
+    )
+}

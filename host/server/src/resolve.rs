@@ -1,0 +1,137 @@
+//! Rungs 20 and 21 of the ladder: what a request is about, found in the catalogue, and the headers that mirror arguments.
+
+use crate::call::CallRequest;
+use crate::catalogue::{Catalogue, Entry as _};
+use crate::errand::Errand;
+use crate::meta::Meta;
+use crate::params::{CompleteParams, Rounds, ToolParams};
+use crate::wire::WireError;
+use http::HeaderMap;
+use longshore_runtime::contract::CompletionTarget;
+use longshore_runtime::{Plugin, Work};
+use longshore_tasks::Principal;
+use std::sync::Arc;
+
+/// Who asks, as far as it is known.
+pub(crate) struct Caller {
+    /// What the request says of its client.
+    pub(crate) meta: Meta,
+    /// Who calls.
+    pub(crate) principal: Principal,
+}
+
+impl Caller {
+    fn sends(self, plugin: &Arc<Plugin>, work: Work, rounds: Rounds) -> Errand {
+        Errand {
+            plugin: plugin.clone(),
+            work,
+            meta: self.meta,
+            rounds,
+            principal: self.principal,
+        }
+    }
+}
+
+/// The tool of a call.
+///
+/// # Errors
+/// -32602 if there is none of that name; -32020 if a header does not say what its argument says.
+pub(crate) fn tool(
+    catalogue: &Catalogue,
+    params: ToolParams,
+    rounds: Rounds,
+    headers: &HeaderMap,
+    caller: Caller,
+) -> Result<CallRequest, WireError> {
+    let tool = catalogue
+        .tools
+        .get(&params.name)
+        .ok_or_else(|| WireError::unknown("tool", &params.name, "tools/list"))?;
+    if tool.mirrors_arguments() {
+        tool.check_headers(headers, &params.arguments)?;
+    }
+    let work = Work::Tool {
+        name: params.name,
+        arguments: params.text,
+    };
+    Ok(CallRequest {
+        tool: tool.clone(),
+        errand: caller.sends(tool.plugin(), work, rounds),
+    })
+}
+
+/// The prompt of `prompts/get`.
+///
+/// # Errors
+/// -32602 if there is none of that name, or an argument is missing.
+pub(crate) fn prompt(
+    catalogue: &Catalogue,
+    (name, arguments): (String, Vec<(String, String)>),
+    rounds: Rounds,
+    caller: Caller,
+) -> Result<Errand, WireError> {
+    let prompt = catalogue
+        .prompts
+        .get(&name)
+        .ok_or_else(|| WireError::unknown("prompt", &name, "prompts/list"))?;
+    if let Some(missing) = prompt.missing(&arguments) {
+        return Err(WireError::invalid_params(format!(
+            "params.arguments.{missing} is missing; the prompt needs it"
+        )));
+    }
+    let work = Work::Prompt { name, arguments };
+    Ok(caller.sends(prompt.plugin(), work, rounds))
+}
+
+/// The plugin of `resources/read`.
+///
+/// # Errors
+/// -32602 with `data.uri` if no plugin has such a resource.
+pub(crate) fn resource(
+    catalogue: &Catalogue,
+    uri: String,
+    rounds: Rounds,
+    caller: Caller,
+) -> Result<Errand, WireError> {
+    let plugin = catalogue
+        .plugin_of_uri(&uri)
+        .ok_or_else(|| WireError::no_such_resource(&uri))?;
+    Ok(caller.sends(plugin, Work::Resource { uri }, rounds))
+}
+
+/// The plugin of `completion/complete`. `None`: it has no suggestions to make.
+///
+/// # Errors
+/// -32602 if there is no such prompt or template.
+pub(crate) fn completion(
+    catalogue: &Catalogue,
+    params: CompleteParams,
+    caller: Caller,
+) -> Result<Option<Errand>, WireError> {
+    let (plugin, target) = match params.target {
+        CompletionTarget::Prompt(name) => {
+            let prompt = catalogue.prompts.get(&name);
+            let prompt =
+                prompt.ok_or_else(|| WireError::unknown("prompt", &name, "prompts/list"))?;
+            (prompt.plugin(), CompletionTarget::Prompt(name))
+        }
+        CompletionTarget::ResourceTemplate(uri) => {
+            // A template, or a URI of one.
+            let exact = catalogue.templates.get(&uri);
+            let template = exact.or_else(|| catalogue.template_of_uri(&uri));
+            let template = template.ok_or_else(|| WireError::no_such_resource(&uri))?;
+            let named = template.key().to_owned();
+            (template.plugin(), CompletionTarget::ResourceTemplate(named))
+        }
+    };
+    if !plugin.completes {
+        return Ok(None);
+    }
+    let work = Work::Completion {
+        target,
+        argument: params.argument,
+        value: params.value,
+        known: params.known,
+    };
+    Ok(Some(caller.sends(plugin, work, Rounds::default())))
+}
