@@ -96,6 +96,18 @@ fn media(data: Vec<u8>, mime_type: String) -> MediaContent {
     }
 }
 
+impl From<String> for Content {
+    fn from(text: String) -> Self {
+        Self::text(text)
+    }
+}
+
+impl From<&str> for Content {
+    fn from(text: &str) -> Self {
+        Self::text(text)
+    }
+}
+
 impl ResourceLink {
     /// A link with a name. Its other fields are public.
     pub fn new(uri: impl Into<String>, name: impl Into<String>) -> Self {

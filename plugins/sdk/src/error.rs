@@ -13,6 +13,8 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// - mostly a result with `isError` whose text is the error with its causes: the model reads it and may try again;
 /// - for an [`RpcError`] (the *request* is wrong) and for a question that cannot be asked, a JSON-RPC error;
 /// - after the caller's wish to stop, nothing: the run ends, and the call is cancelled.
+///
+/// Prompts and resources have no result that could say that the work failed: there it is a JSON-RPC error.
 #[derive(Debug)]
 pub struct Error(Kind);
 
@@ -24,6 +26,19 @@ pub(crate) enum Kind {
     Rpc(RpcError),
     /// The caller wants no result any more.
     Interrupted,
+    /// There is no such resource.
+    NotFound,
+}
+
+impl Kind {
+    /// For what has no result that could say that the work failed.
+    pub(crate) fn into_rpc(self) -> RpcError {
+        match self {
+            Self::Rpc(error) => error,
+            Self::Failed(text) => RpcError::internal(text),
+            Self::Interrupted | Self::NotFound => RpcError::internal(Error(self).to_string()),
+        }
+    }
 }
 
 impl Error {
@@ -37,8 +52,17 @@ impl Error {
         Self(Kind::Interrupted)
     }
 
+    /// The resource that was to be read is not there. See [`not_found`](crate::not_found).
+    pub fn not_found() -> Self {
+        Self(Kind::NotFound)
+    }
+
     pub(crate) fn into_kind(self) -> Kind {
         self.0
+    }
+
+    pub(crate) fn into_rpc(self) -> RpcError {
+        self.0.into_rpc()
     }
 }
 
@@ -48,6 +72,7 @@ impl fmt::Display for Error {
             Kind::Failed(text) => f.write_str(text),
             Kind::Rpc(error) => f.write_str(&error.message),
             Kind::Interrupted => f.write_str("the caller wants the work to end"),
+            Kind::NotFound => f.write_str("there is no such thing"),
         }
     }
 }

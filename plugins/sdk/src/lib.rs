@@ -29,6 +29,9 @@
 //! (see [`Error`]). While it works, a tool may report [`progress`], ask the user ([`ask`], [`confirm`], [`form`], [`url`]), the
 //! client's model ([`sample`]) or the client ([`roots`]), write to the [`log`] and see that nobody waits any more ([`cancelled`]).
 //!
+//! Besides tools a plugin may have [prompts](prompt()), [resources](resource()), [families of resources](template()) and
+//! [completions](complete_prompt); [`plugin!`] exports what it is given and nothing else.
+//!
 //! **A run may be made again.** While a question waits for its answer, the host may drop the plugin and later run it from the
 //! start, with the answer at hand. Clocks, random numbers and answers are then the same, so that ordinary code arrives at the
 //! same point by itself and needs no care.
@@ -38,15 +41,22 @@
 mod answer;
 mod ask;
 mod call;
+mod completion;
 mod content;
 pub mod contract;
 mod error;
 mod form;
 pub mod log;
 pub mod notify;
+mod plugin;
+mod prompt;
+mod resource;
 mod sample;
 mod schema;
+mod template;
 mod tool;
+mod uri;
+mod values;
 
 pub use answer::{Answer, Completed, Json};
 pub use ask::{
@@ -56,67 +66,27 @@ pub use call::{
     begin, cancelled, client_features, context, external_id, progress, set_external_id,
     stop_if_cancelled,
 };
+pub use completion::{Completer, Typed, complete, complete_prompt, complete_template};
 pub use content::{CallResult, Content};
 pub use error::{AskError, Error, Result, RpcError};
 pub use form::Form;
+pub use prompt::{
+    Filled, Message, Prompt, PromptHandler, PromptResult, fill_prompt, prompt, prompt_definitions,
+};
+pub use resource::{Document, Resource, not_found, resource, resource_entries};
 pub use sample::{Sample, Sampled, sample};
+pub use template::{Template, follow_resource, read_resource, template, template_entries};
 pub use tool::{Handler, TaskSupport, Tool, definitions, serve, tool};
 
 pub use contract::longshore::plugin::task::{CallContext, Root};
 pub use contract::longshore::plugin::types::{
-    Annotations, ClientFeatures, Icon, IconTheme, LogLevel, ResourceLink, Role,
+    Annotations, ClientFeatures, Icon, IconTheme, LogLevel, ResourceBody, ResourceContents,
+    ResourceLink, Role,
 };
 
 pub use schemars;
 pub use serde;
 pub use serde_json;
-
-/// Makes a plugin of tools. Call it once in a crate of type `cdylib`.
-///
-/// ```
-/// use longshore_plugin::tool;
-///
-/// longshore_plugin::plugin! {
-///     tools: [
-///         tool("ping", || "pong").description("Answers.").read_only(),
-///         tool("wait", || std::thread::sleep(std::time::Duration::from_secs(60)))
-///             .description("Takes a minute.")
-///             .task_required(),
-///     ]
-/// }
-/// ```
-#[macro_export]
-macro_rules! plugin {
-    (tools: [$($tool:expr),+ $(,)?] $(,)?) => {
-        #[doc(hidden)]
-        #[derive(Debug)]
-        pub struct LongshorePlugin;
-
-        impl LongshorePlugin {
-            #[doc(hidden)]
-            pub fn tools() -> ::std::vec::Vec<$crate::Tool> {
-                ::std::vec![$($tool),+]
-            }
-        }
-
-        impl $crate::contract::exports::longshore::plugin::tools::Guest for LongshorePlugin {
-            fn list() -> ::std::vec::Vec<$crate::contract::exports::longshore::plugin::tools::Tool> {
-                $crate::definitions(&Self::tools())
-            }
-
-            fn call(
-                name: ::std::string::String,
-                arguments: ::std::string::String,
-            ) -> ::std::result::Result<(), $crate::RpcError> {
-                $crate::serve(&Self::tools(), &name, &arguments)
-            }
-        }
-
-        // Native builds (tests of a plugin's own logic) have no host to export to.
-        #[cfg(target_arch = "wasm32")]
-        $crate::contract::export!(LongshorePlugin with_types_in $crate::contract);
-    };
-}
 
 /// The examples of the README are tests.
 #[cfg(doctest)]

@@ -278,6 +278,7 @@ pub fn serve(tools: &[Tool], name: &str, arguments: &str) -> Result<(), RpcError
     match (tool.handle)(arguments).map_err(Error::into_kind) {
         Ok(()) | Err(Kind::Interrupted) => Ok(()),
         Err(Kind::Rpc(error)) => Err(error),
+        Err(kind @ Kind::NotFound) => Err(kind.into_rpc()),
         Err(Kind::Failed(text)) => CallResult::failed(text).complete().map(|_| ()),
     }
 }
