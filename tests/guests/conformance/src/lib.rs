@@ -1,14 +1,14 @@
-//! The tools that the official conformance suite calls, by the names and with the texts of its documentation.
-//!
-//! Prompts and resources of the suite are not here: no tool needs them.
+//! What the official conformance suite calls, fills in and reads, by the names and with the texts of its documentation.
 
 mod content;
 mod legacy;
+mod prompts;
+mod resources;
 mod rounds;
 mod stateless;
 mod tasks;
 
-use longshore_plugin::tool;
+use longshore_plugin::{complete_prompt, prompt, resource, template, tool};
 
 // The first one is also what the suite's header scenarios call, without arguments.
 longshore_plugin::plugin! {
@@ -82,5 +82,28 @@ longshore_plugin::plugin! {
             .description("Asks two questions at once."),
         tool("test_tool_with_task", tasks::with_task)
             .description("Asks for a name, then greets in a task.").task_required().asks_first(),
-    ]
+    ],
+    prompts: [
+        prompt("test_simple_prompt", prompts::simple).description("A prompt without arguments."),
+        prompt("test_prompt_with_arguments", prompts::with_arguments),
+        prompt("test_prompt_with_embedded_resource", prompts::with_resource),
+        prompt("test_prompt_with_image", prompts::with_image)
+            .description("A prompt with a picture."),
+        prompt("test_input_required_result_prompt", prompts::asking)
+            .description("A prompt that asks the user first."),
+    ],
+    // The first one is also what the suite's caching scenario reads.
+    resources: [
+        resource("test://static-text", "Static text", resources::text)
+            .description("A text that never changes.").mime_type("text/plain"),
+        resource("test://static-binary", "Static binary", resources::binary)
+            .description("A picture that never changes.").mime_type("image/png"),
+        resource("test://watched-resource", "Watched resource", resources::watched)
+            .description("A text to be followed.").mime_type("text/plain"),
+    ],
+    templates: [
+        template("test://template/{id}/data", "Data by id", resources::item)
+            .description("Data that knows its id.").mime_type("application/json"),
+    ],
+    completions: [complete_prompt("test_prompt_with_arguments", "arg1", prompts::complete_arg1)],
 }
