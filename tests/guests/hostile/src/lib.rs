@@ -1,13 +1,14 @@
-//! Tools that misbehave, each in its own way. The host must answer each with one clear error, or bear it.
+//! Tools, prompts and resources that misbehave, each in its own way. The host must answer each with one clear error, or bear it.
 //!
 //! What needs a component of its own (an endless start, a file that is no plugin) is in `wat/`.
 
 mod answers;
+mod documents;
 mod floods;
 mod greed;
 mod questions;
 
-use longshore_plugin::tool;
+use longshore_plugin::{prompt, resource, tool};
 
 longshore_plugin::plugin! {
     tools: [
@@ -66,5 +67,19 @@ longshore_plugin::plugin! {
             .description("Asks two questions of one name at once."),
         tool("question_url", questions::question_url),
         tool("question_none", questions::question_none).description("Asks nothing."),
-    ]
+    ],
+    prompts: [
+        prompt("big", documents::big).description("Is large."),
+        prompt("spin", documents::spin).description("Loops for ever."),
+        prompt("bad", documents::bad_prompt).description("Has a `_meta` that is no JSON."),
+    ],
+    resources: [
+        resource("hostile://big", "big", documents::big),
+        resource("hostile://big-blob", "big blob", documents::big_blob),
+        resource("hostile://spin", "spin", documents::spin),
+        resource("hostile://trap", "trap", documents::trap),
+        resource("hostile://bad-meta", "bad meta", documents::bad_meta),
+        resource("hostile://bad-media", "bad media", documents::bad_media),
+        resource("hostile://empty", "empty", documents::empty),
+    ],
 }
