@@ -36,7 +36,7 @@ fn check_accepts_a_plugin() {
 fn check_refuses_what_is_none_and_says_why() {
     for (name, word) in [
         ("core", "core module"),
-        ("empty", "longshore:plugin/tools"),
+        ("empty", "longshore:plugin"),
         ("unknown-import", "import"),
         ("trap-list", "trap"),
         ("next-version", "longshore:plugin"),

@@ -3,6 +3,8 @@
 use crate::catalogue::Catalogue;
 use crate::config::Config;
 use crate::http::{self, Stop};
+use crate::listen::feed::{self, Gathering};
+use crate::listen::hub::Hub;
 use crate::parked::ParkedCalls;
 use crate::result::Results;
 use crate::runner::{GuestRunner, Wording};
@@ -22,6 +24,7 @@ use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
 
 /// The hidden command by which this program compiles components in a process of its own.
 pub(crate) const COMPILE_COMMAND: &str = "compile-component";
@@ -47,6 +50,12 @@ pub(crate) struct App {
     pub(crate) parked: ParkedCalls,
     /// What is served; one value at a time.
     pub(crate) catalogue: ArcSwap<Catalogue>,
+    /// Who listens to what.
+    pub(crate) hub: Arc<Hub>,
+    /// Changes of lists that are yet to be told.
+    pub(crate) gathering: Gathering,
+    /// Done when the stop begins: streams end then.
+    pub(crate) stopping: CancellationToken,
     /// Whether requests are taken: after the start, until the shutdown.
     pub(crate) ready: AtomicBool,
 }
@@ -72,8 +81,11 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     let stop = Stop::default();
     let mut background = JoinSet::new();
     background.spawn(follow_signals(stop.clone())?);
-    let app = Arc::new(App::start(config).await?);
+    let app = Arc::new(App::start(config, stop.begin.clone()).await?);
     background.spawn(follow_plugins(app.clone()));
+    background.spawn(feed::tell_of_lists(app.clone()));
+    background.spawn(feed::tell_of_plugins(app.clone()));
+    background.spawn(feed::tell_of_tasks(app.hub.clone(), app.engine.clone()));
     background.spawn(sweep_parked(app.clone()));
     app.ready.store(true, Ordering::Release);
     // Whatever the log's format and level: others wait for this line.
@@ -85,7 +97,7 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
 }
 
 impl App {
-    async fn start(config: Config) -> anyhow::Result<Self> {
+    async fn start(config: Config, stopping: CancellationToken) -> anyhow::Result<Self> {
         anyhow::ensure!(
             config.plugins_dir.is_dir(),
             "the folder of plugins, {}, is not there; make it, or name another one (plugins_dir, --plugins)",
@@ -112,7 +124,12 @@ impl App {
             failures: Arc::new(Wording),
         };
         let engine = Engine::start(ports, engine_settings(&config)).await?;
+        let listen = &config.listening;
+        let hub = Hub::new(listen.streams_max, listen.streams_per_client_max);
         let app = Self {
+            hub,
+            gathering: Gathering::default(),
+            stopping,
             config,
             runtime,
             engine,
@@ -209,12 +226,15 @@ async fn follow_plugins(app: Arc<App>) {
     while changes.changed().await.is_ok() {
         let builder = app.clone();
         let build = move || {
-            let former = builder.catalogue.load();
-            Catalogue::build(&builder.runtime.snapshot(), &builder.config, &former)
+            let former = builder.catalogue.load_full();
+            let newer = Catalogue::build(&builder.runtime.snapshot(), &builder.config, &former);
+            let newer = Arc::new(newer);
+            builder.catalogue.store(newer.clone());
+            // Only now, so that who hears of it and asks gets the new lists.
+            builder.gathering.compare(&former, &newer);
         };
-        match tokio::task::spawn_blocking(build).await {
-            Ok(catalogue) => app.catalogue.store(Arc::new(catalogue)),
-            Err(error) => tracing::error!(%error, "the list of tools was not made anew"),
+        if let Err(error) = tokio::task::spawn_blocking(build).await {
+            tracing::error!(%error, "the lists of what is served were not made anew");
         }
     }
 }

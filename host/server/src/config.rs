@@ -34,6 +34,8 @@ pub(crate) struct Config {
     pub(crate) routing: written::Routing,
     /// Lists.
     pub(crate) lists: written::Lists,
+    /// Streams of notifications.
+    pub(crate) listening: written::Listening,
     /// Tasks.
     pub(crate) tasks: written::Tasks,
     /// Limits of a run.

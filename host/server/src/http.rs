@@ -22,10 +22,12 @@ use axum::Router;
 use axum::routing::{any, get};
 use endpoint::Endpoint;
 use gate::Gate;
-use http::StatusCode;
+use http::{Request, StatusCode};
+use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -74,13 +76,14 @@ pub(crate) async fn serve(
             () = stop.begin.cancelled() => break,
             accepted = accept(&listener, &seats) => accepted,
         };
-        let Some((stream, seat)) = accepted else {
+        let Some((stream, peer, seat)) = accepted else {
             continue;
         };
         let connection = Connection {
             router: router.clone(),
             builder: builder.clone(),
             stop: stop.clone(),
+            peer,
         };
         let patience = Duration::from_millis(config.header_timeout_ms);
         open.spawn(async move {
@@ -141,11 +144,11 @@ fn builder(config: &Http) -> Builder<TokioExecutor> {
 async fn accept(
     listener: &TcpListener,
     seats: &Arc<Semaphore>,
-) -> Option<(TcpStream, tokio::sync::OwnedSemaphorePermit)> {
+) -> Option<(TcpStream, Peer, tokio::sync::OwnedSemaphorePermit)> {
     // The semaphore is never closed.
     let seat = seats.clone().acquire_owned().await.ok()?;
     match listener.accept().await {
-        Ok((stream, _)) => Some((stream, seat)),
+        Ok((stream, address)) => Some((stream, Peer(address.ip()), seat)),
         Err(error) => {
             tracing::warn!(%error, "a connection could not be accepted");
             pause(ACCEPT_PAUSE).await;
@@ -158,7 +161,12 @@ struct Connection {
     router: Router,
     builder: Arc<Builder<TokioExecutor>>,
     stop: Stop,
+    peer: Peer,
 }
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug)]
+struct Peer(IpAddr);
 
 impl Connection {
     /// Serve one connection to its end. Dropping what it serves ends the calls.
@@ -167,8 +175,10 @@ impl Connection {
         let _ = stream.set_nodelay(true);
         let used = Arc::new(AtomicBool::new(false));
         let (inner, flag) = (TowerToHyperService::new(self.router), used.clone());
-        let service = hyper::service::service_fn(move |request| {
+        let peer = self.peer;
+        let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             flag.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(peer);
             hyper::service::Service::call(&inner, request)
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);

@@ -6,6 +6,7 @@
 use crate::app::App;
 use crate::catalogue::{Catalogue, Kind};
 use crate::headers::{decode, single};
+use crate::listen::Listener;
 use crate::message::Request;
 use crate::meta::{Meta, VERSION_KEY};
 use crate::method::Method;
@@ -14,33 +15,45 @@ use crate::params::{Checked, shape};
 use crate::resolve::Caller;
 use crate::wire::error::shortened;
 use crate::wire::{VERSION, VERSIONS, WireError, given};
-use crate::{call, follow, lists, resolve, task_methods};
+use crate::{call, follow, listen, lists, resolve, task_methods};
 use http::{HeaderMap, HeaderName};
 use longshore_tasks::Principal;
+use serde_json::value::RawValue;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
 const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
 
+/// What a transport knows of a request beside the message.
+#[derive(Debug)]
+pub(crate) struct Envelope {
+    /// Its headers.
+    pub(crate) headers: HeaderMap,
+    /// The address that it comes from.
+    pub(crate) peer: Option<IpAddr>,
+}
+
 /// Serve one request. Dropping the future ends it.
 pub(crate) async fn dispatch(
     app: Arc<App>,
     request: Request,
-    headers: HeaderMap,
+    envelope: Envelope,
     notices: Notices,
 ) -> Outcome {
     let method = shortened(&request.method);
-    let outcome = Box::pin(serve(app, request, headers, notices)).await;
+    let outcome = Box::pin(serve(app, request, envelope, notices)).await;
     let code = outcome.result.as_ref().err().map(|error| error.code);
     tracing::debug!(method, code, "a request was answered");
     outcome
 }
 
-async fn serve(app: Arc<App>, request: Request, headers: HeaderMap, notices: Notices) -> Outcome {
+async fn serve(app: Arc<App>, request: Request, envelope: Envelope, notices: Notices) -> Outcome {
+    let id = request.id.clone();
     // One catalogue for the whole request.
     let catalogue = app.catalogue.load_full();
-    let climbed = climb(&app, &catalogue, request, &headers);
+    let climbed = climb(&app, &catalogue, request, &envelope.headers);
     let served = match climbed {
         Ok((checked, meta)) => {
             // Until there is authentication all callers are one.
@@ -49,7 +62,8 @@ async fn serve(app: Arc<App>, request: Request, headers: HeaderMap, notices: Not
             let site = Site {
                 app: &app,
                 catalogue: &catalogue,
-                headers: &headers,
+                envelope: &envelope,
+                id: &id,
             };
             Box::pin(run(site, checked, caller, &notices)).await
         }
@@ -62,7 +76,8 @@ async fn serve(app: Arc<App>, request: Request, headers: HeaderMap, notices: Not
 struct Site<'a> {
     app: &'a Arc<App>,
     catalogue: &'a Catalogue,
-    headers: &'a HeaderMap,
+    envelope: &'a Envelope,
+    id: &'a RawValue,
 }
 
 /// The rungs from 20 on, and the method.
@@ -75,13 +90,14 @@ async fn run(
     let Site {
         app,
         catalogue,
-        headers,
+        envelope,
+        id,
     } = site;
     let result = match checked {
         Checked::Discover => Ok(lists::discover(app, catalogue)),
         Checked::List { kind, cursor } => list(app, catalogue, kind, cursor.as_deref()),
         Checked::CallTool(params, rounds) => {
-            let request = resolve::tool(catalogue, *params, rounds, headers, caller)?;
+            let request = resolve::tool(catalogue, *params, rounds, &envelope.headers, caller)?;
             return Box::pin(call::call(app, &request, notices)).await;
         }
         Checked::GetPrompt {
@@ -100,6 +116,11 @@ async fn run(
             Some(errand) => return follow::plainly(app, &errand, notices).await,
             None => Ok(given::no_completion()),
         },
+        Checked::Listen(filter) => {
+            let peer = envelope.peer;
+            let listener = Listener { id, peer, notices };
+            return Box::pin(listen::listen(app, *filter, caller, listener)).await;
+        }
         Checked::GetTask { id } => task_methods::get(app, &caller.principal, &id).await,
         Checked::UpdateTask { id, responses } => {
             task_methods::update(app, &caller.principal, &id, &responses).await
@@ -123,7 +144,7 @@ fn list(
     }
 }
 
-/// Rungs 10 to 18.
+/// Rungs 10 to 19.
 fn climb(
     app: &App,
     catalogue: &Catalogue,
@@ -138,7 +159,12 @@ fn climb(
     if method.is_of_tasks() && !meta.has_tasks() {
         return Err(WireError::tasks_required(&request.method));
     }
-    Ok((shape(method, request)?, meta))
+    let checked = shape(method, request)?;
+    if matches!(&checked, Checked::Listen(filter) if filter.task_ids.is_some()) && !meta.has_tasks()
+    {
+        return Err(WireError::tasks_required("params.notifications.taskIds"));
+    }
+    Ok((checked, meta))
 }
 
 /// Rung 10: whether this is a modern request. There is no other era yet.

@@ -18,12 +18,16 @@ pub(crate) fn discover(app: &App, catalogue: &Catalogue) -> String {
 fn capabilities(catalogue: &Catalogue) -> Map<String, Value> {
     let mut declared = Map::new();
     let mut declare = |name: &str, settings: Value| declared.insert(name.to_owned(), settings);
-    declare("tools", json!({}));
+    // Lists may change whatever is there now: another plugin may come.
+    declare("tools", json!({ "listChanged": true }));
     if !catalogue.prompts.is_empty() {
-        declare("prompts", json!({}));
+        declare("prompts", json!({ "listChanged": true }));
     }
     if catalogue.has_resources() {
-        declare("resources", json!({}));
+        declare(
+            "resources",
+            json!({ "listChanged": true, "subscribe": true }),
+        );
     }
     if catalogue.completes {
         declare("completions", json!({}));

@@ -6,8 +6,9 @@
 //! - `app`: the wiring.
 //! - `http`: the transport. Knows no method.
 //! - `message`, `members`, `strict`, `meta`, `method`, `params`, `headers`: reading a request.
-//! - `ladder`, `resolve`: the checks of a request in their order. Then `lists`, `call`, `follow` or `task_methods`, whose answer
-//!   is an `outcome`.
+//! - `ladder`, `resolve`: the checks of a request in their order. Then `lists`, `call`, `follow`, `listen` or `task_methods`,
+//!   whose answer is an `outcome`.
+//! - `listen`: streams of notifications.
 //! - `catalogue`: what is served. Knows no request.
 //! - `call`, `errand`, `follow`, `parked`, `seal`: work for a plugin, over several rounds.
 //! - `runner`, `result`, `answer`, `failure`: the adapter between tasks and guests, and the wording of what went right or wrong.
@@ -27,6 +28,7 @@ mod headers;
 mod http;
 mod inspect;
 mod ladder;
+mod listen;
 mod lists;
 mod logs;
 mod members;

@@ -23,6 +23,8 @@ pub(crate) enum Method {
     ReadResource,
     /// `completion/complete`
     Complete,
+    /// `subscriptions/listen`
+    Listen,
     /// `tasks/get`
     GetTask,
     /// `tasks/update`
@@ -44,6 +46,7 @@ impl Method {
             "resources/templates/list" => Self::ListTemplates,
             "resources/read" => Self::ReadResource,
             "completion/complete" => Self::Complete,
+            "subscriptions/listen" => Self::Listen,
             "tasks/get" => Self::GetTask,
             "tasks/update" => Self::UpdateTask,
             "tasks/cancel" => Self::CancelTask,
@@ -62,6 +65,7 @@ impl Method {
             Self::Discover
             | Self::ListTools
             | Self::CallTool
+            | Self::Listen
             | Self::GetTask
             | Self::UpdateTask
             | Self::CancelTask => true,
@@ -84,7 +88,8 @@ impl Method {
             | Self::ListPrompts
             | Self::ListResources
             | Self::ListTemplates
-            | Self::Complete => None,
+            | Self::Complete
+            | Self::Listen => None,
         }
     }
 }

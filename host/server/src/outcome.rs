@@ -24,6 +24,11 @@ impl Notices {
         Self(None)
     }
 
+    /// Whether anyone reads them.
+    pub(crate) fn are_read(&self) -> bool {
+        self.0.is_some()
+    }
+
     /// Send one, if anyone reads them.
     pub(crate) fn send(&self, notification: String) {
         if let Some(sender) = &self.0

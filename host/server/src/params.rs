@@ -1,6 +1,7 @@
 //! The params of each method: their shape (rung 18 of the ladder).
 
 use crate::catalogue::Kind;
+use crate::listen::filter::Filter;
 use crate::members::Members;
 use crate::message::Request;
 use crate::method::Method;
@@ -39,6 +40,8 @@ pub(crate) enum Checked {
     },
     /// `completion/complete`
     Complete(Box<CompleteParams>),
+    /// `subscriptions/listen`
+    Listen(Box<Filter>),
     /// `tasks/get`
     GetTask {
         /// The task.
@@ -121,6 +124,10 @@ pub(crate) fn shape(method: Method, request: Request) -> Result<Checked, WireErr
             uri: string(&params, "uri")?,
             rounds: rounds(&mut params),
         },
+        Method::Listen => {
+            let notifications = members(&mut params, "notifications")?;
+            Checked::Listen(Box::new(Filter::read(&notifications)?))
+        }
         Method::Complete => Checked::Complete(Box::new(completion(&mut params)?)),
     })
 }

@@ -13,6 +13,7 @@ use longshore_tasks::Principal;
 use std::sync::Arc;
 
 /// Who asks, as far as it is known.
+#[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// What the request says of its client.
     pub(crate) meta: Meta,

@@ -4,7 +4,7 @@
 
 use crate::app::App;
 use crate::wire::object::Object;
-use crate::wire::{WireError, question};
+use crate::wire::{WireError, question, subscription};
 use longshore_tasks::{EngineError, Principal, Status, TaskId, TaskView};
 use serde_json::value::RawValue;
 
@@ -19,8 +19,18 @@ pub(crate) async fn get(
         .get(&parse(task_id)?, principal)
         .await
         .map_err(wire_error)?;
-    let wire = task(app, "complete", &view);
-    let wire = match (view.status, &view.result, &view.error) {
+    Ok(detailed(app, Object::result("complete"), &view).finish_result())
+}
+
+/// `notifications/tasks` on a stream: what `tasks/get` says at this moment.
+pub(crate) fn notification(app: &App, stream: &RawValue, view: &TaskView) -> String {
+    subscription::task(detailed(app, subscription::params(stream), view))
+}
+
+/// A task with what belongs to its status.
+fn detailed(app: &App, object: Object, view: &TaskView) -> Object {
+    let wire = task(app, object, view);
+    match (view.status, &view.result, &view.error) {
         (Status::InputRequired, ..) => wire.value(
             "inputRequests",
             &question::input_requests(view.questions.iter()),
@@ -29,8 +39,7 @@ pub(crate) async fn get(
         (Status::Completed, Some(result), _) => wire.raw("result", result),
         (Status::Failed, _, Some(error)) => wire.raw("error", error),
         _ => wire,
-    };
-    Ok(wire.finish_result())
+    }
 }
 
 /// `tasks/update`: answers to questions. Those that fit are taken; unknown and spent keys, and what does not fit, are not, and
@@ -76,7 +85,7 @@ pub(crate) async fn cancel(
 
 /// The result of a call that became a task: the task, flat, without anything that belongs to `tasks/get`.
 pub(crate) fn create_result(app: &App, view: &TaskView) -> String {
-    task(app, "task", view).finish_result()
+    task(app, Object::result("task"), view).finish_result()
 }
 
 fn ack() -> String {
@@ -125,7 +134,7 @@ fn poll_interval_ms(app: &App, view: &TaskView) -> u64 {
         .min(app.config.tasks.first_poll_interval_ms)
 }
 
-fn task(app: &App, result_type: &str, view: &TaskView) -> Object {
+fn task(app: &App, object: Object, view: &TaskView) -> Object {
     let status = match view.status {
         Status::Working => "working",
         Status::InputRequired => "input_required",
@@ -133,7 +142,7 @@ fn task(app: &App, result_type: &str, view: &TaskView) -> Object {
         Status::Failed => "failed",
         Status::Cancelled => "cancelled",
     };
-    Object::result(result_type)
+    object
         .value("taskId", &view.id.to_string())
         .value("status", &status)
         .option("statusMessage", view.status_message.as_ref())

@@ -8,6 +8,7 @@
 //! - `object`: writing JSON objects member by member, raw members unchanged.
 //! - `question`: questions to the client, and answers back.
 //! - `rpc`: the JSON-RPC envelope.
+//! - `subscription`: what goes over a stream of notifications.
 //!
 //! It must not know of transports, nor how anything is run.
 
@@ -19,6 +20,7 @@ pub(crate) mod notification;
 pub(crate) mod object;
 pub(crate) mod question;
 pub(crate) mod rpc;
+pub(crate) mod subscription;
 
 use serde_json::Value;
 

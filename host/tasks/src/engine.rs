@@ -25,7 +25,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -46,6 +46,9 @@ const CONFLICTS_MAX: usize = 64;
 /// How long a shutdown waits, after the drain time, for writes under way, in milliseconds. A write
 /// takes about one; a store that takes longer is lost anyway.
 const LAST_WRITES_MS: u64 = 2_000;
+
+/// Changes that a listener may lag behind. One that lags further looks at all its tasks anyway.
+const CHANGES_MAX: usize = 1_024;
 
 /// What the engine stands on.
 #[derive(Clone)]
@@ -147,6 +150,8 @@ struct Inner {
     live: Arc<Live>,
     /// Places for runs that linger.
     lingering: Arc<Semaphore>,
+    /// Which tasks have changed, for those who listen.
+    changes: broadcast::Sender<TaskId>,
     /// Everything spawned: runs, commands under way, the sweep.
     spawned: TaskTracker,
     /// No new tasks; runs that can be started again are dropped.
@@ -164,6 +169,7 @@ impl Engine {
             lingering: Arc::new(Semaphore::new(settings.lingering_max)),
             settings,
             live: Arc::default(),
+            changes: broadcast::channel(CHANGES_MAX).0,
             spawned: TaskTracker::new(),
             draining: CancellationToken::new(),
             drained: CancellationToken::new(),
@@ -175,6 +181,12 @@ impl Engine {
         }
         inner.spawned.spawn(sweep::sweep(Arc::clone(&inner)));
         Ok(Self { inner })
+    }
+
+    /// Tells which tasks look different to their owners, each after its change is durable. It says
+    /// only that there is something to see; a listener that lags behind loses the oldest.
+    pub fn changes(&self) -> broadcast::Receiver<TaskId> {
+        self.inner.changes.subscribe()
     }
 
     /// Stops, which is no cancellation: new tasks are refused, runs that can be started again are
@@ -232,7 +244,14 @@ impl Inner {
                 bytes,
             })
             .await?;
+        self.tell(&task.id);
         Ok(())
+    }
+
+    /// Tells those who listen that there is something new to see of a task.
+    fn tell(&self, id: &TaskId) {
+        // Without listeners nobody wants to know.
+        let _ = self.changes.send(*id);
     }
 
     /// One command, durable and acted on when it returns; the task as it is then. It must run to

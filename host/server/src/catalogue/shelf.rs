@@ -104,6 +104,15 @@ impl<E: Entry> Shelf<E> {
         self.0.is_empty()
     }
 
+    /// Whether its list says the same as another.
+    pub(crate) fn lists_the_same(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len()
+            && self
+                .iter()
+                .zip(other.iter())
+                .all(|(one, other)| one.definition() == other.definition())
+    }
+
     /// All, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<E>> {
         self.0.values()

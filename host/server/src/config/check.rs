@@ -21,6 +21,12 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     check_http(config)?;
     check_tasks(config)?;
     check_host(config)?;
+    let listening = &config.listening;
+    within(
+        "subscriptions.keep_alive_ms",
+        listening.keep_alive_ms,
+        1..=TIME_MS_MAX,
+    )?;
     within("lists.page_size", config.lists.page_size as u64, 1..=1_000)?;
     within("lists.ttl_ms", config.lists.ttl_ms, 0..=TIME_MS_MAX)?;
     check_limits("limits", &config.limits)?;

@@ -19,6 +19,7 @@ pub(super) struct Written {
     http: Http,
     routing: Routing,
     lists: Lists,
+    subscriptions: Listening,
     tasks: Tasks,
     limits: toml::Table,
     plugins: BTreeMap<String, WrittenPlugin>,
@@ -35,6 +36,7 @@ impl Default for Written {
             http: Http::default(),
             routing: Routing::default(),
             lists: Lists::default(),
+            subscriptions: Listening::default(),
             tasks: Tasks::default(),
             limits: toml::Table::new(),
             plugins: BTreeMap::new(),
@@ -144,6 +146,31 @@ impl Default for Lists {
             page_size: 200,
             ttl_ms: 0,
             cache_scope: CacheScope::Private,
+        }
+    }
+}
+
+/// Streams of notifications.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Listening {
+    /// Streams at once.
+    pub(crate) streams_max: u32,
+    /// Streams at once of one client, known by its address.
+    pub(crate) streams_per_client_max: u32,
+    /// How long a stream of events may be silent, in milliseconds; then a comment is sent.
+    pub(crate) keep_alive_ms: u64,
+}
+
+impl Default for Listening {
+    fn default() -> Self {
+        Self {
+            // Each holds a connection on HTTP/1; the rest of http.connections_max is for calls.
+            streams_max: 512,
+            // Many clients may come through one proxy.
+            streams_per_client_max: 128,
+            // Common proxies cut what is silent for 30 or 60 seconds.
+            keep_alive_ms: 15_000,
         }
     }
 }
@@ -325,6 +352,7 @@ impl Written {
             http: self.http,
             routing: self.routing,
             lists: self.lists,
+            listening: self.subscriptions,
             tasks: self.tasks,
             plugins: plugins.collect::<Result<_, ConfigError>>()?,
             limits,

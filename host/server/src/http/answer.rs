@@ -19,12 +19,15 @@ use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 /// Answer a request by what `dispatch` makes of it.
 pub(super) async fn answer(
     id: Box<RawValue>,
     accept: Accept,
+    keep_alive: Duration,
     dispatch: impl FnOnce(Notices) -> BoxFuture<'static, Outcome>,
 ) -> Response {
     if accept == Accept::Json {
@@ -38,7 +41,7 @@ pub(super) async fn answer(
         // The first notification has come: the status is settled, the rest is a stream.
         Some(first) = feed.recv() => {
             let queue = VecDeque::from([event(&first)]);
-            events(StatusCode::OK, Answer { queue, live: Some(Live { id, feed, call }), undelivered: None })
+            events(StatusCode::OK, Answer { queue, live: Some(Live { id, feed, call, silence: Silence::new(keep_alive) }), undelivered: None })
         }
         outcome = &mut call => {
             let early: VecDeque<Bytes> = drain(&mut feed).collect();
@@ -125,6 +128,26 @@ struct Live {
     id: Box<RawValue>,
     feed: mpsc::Receiver<String>,
     call: BoxFuture<'static, Outcome>,
+    silence: Silence,
+}
+
+/// What is sent when nothing was for a while: a comment, so that no proxy takes the stream for dead.
+const KEEP_ALIVE: &[u8] = b": still there\n\n";
+
+/// How long a stream has been silent.
+struct Silence(Interval);
+
+impl Silence {
+    fn new(length: Duration) -> Self {
+        let mut ends = tokio::time::interval_at(Instant::now() + length, length);
+        // A client that did not read for long gets one comment, not all that it missed.
+        ends.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self(ends)
+    }
+
+    fn poll_over(&mut self, cx: &mut Context<'_>) -> Poll<Bytes> {
+        self.0.poll_tick(cx).map(|_| Bytes::from_static(KEEP_ALIVE))
+    }
 }
 
 impl Answer {
@@ -153,10 +176,18 @@ impl Answer {
         };
         if let Poll::Ready(Some(notice)) = live.feed.poll_recv(cx) {
             self.queue.push_back(event(&notice));
+            live.silence.0.reset();
             return Poll::Ready(());
         }
         let outcome = live.call.as_mut().poll(cx);
         self.queue.extend(drain(&mut live.feed));
+        if !self.queue.is_empty() {
+            live.silence.0.reset();
+        } else if outcome.is_pending()
+            && let Poll::Ready(comment) = live.silence.poll_over(cx)
+        {
+            self.queue.push_back(comment);
+        }
         if let Poll::Ready(outcome) = outcome
             && let Some(live) = self.live.take()
         {
@@ -200,6 +231,7 @@ impl http_body::Body for Answer {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::pause;
     use http_body_util::BodyExt;
     use tokio::sync::oneshot;
 
@@ -231,19 +263,20 @@ mod tests {
         }
     }
 
+    const QUARTER: Duration = Duration::from_millis(250);
     const RESULT: &str = r#"{"jsonrpc":"2.0","id":"q","result":{}}"#;
 
     #[tokio::test]
     async fn without_notifications_it_is_json_with_its_status() {
         let fine = tells(0, Outcome::result("{}".to_owned()));
-        let response = answer(id(), Accept::Both, fine).await;
+        let response = answer(id(), Accept::Both, QUARTER, fine).await;
         assert_eq!(
             (response.status().as_u16(), kind(&response)),
             (200, "application/json")
         );
         assert_eq!(text(response).await, RESULT);
         let wrong = tells(0, Outcome::error(WireError::unknown_method("m")));
-        let response = answer(id(), Accept::Both, wrong).await;
+        let response = answer(id(), Accept::Both, QUARTER, wrong).await;
         assert_eq!(
             (response.status().as_u16(), kind(&response)),
             (404, "application/json")
@@ -253,7 +286,7 @@ mod tests {
     #[tokio::test]
     async fn the_first_notification_opens_a_stream_and_all_come_before_the_result() {
         let call = tells(3, Outcome::result("{}".to_owned()));
-        let response = answer(id(), Accept::Both, call).await;
+        let response = answer(id(), Accept::Both, QUARTER, call).await;
         assert_eq!(
             (response.status().as_u16(), kind(&response)),
             (200, "text/event-stream")
@@ -274,7 +307,7 @@ mod tests {
                 Outcome::result("{}".to_owned())
             })
         };
-        let body = text(answer(id(), Accept::Both, call).await).await;
+        let body = text(answer(id(), Accept::Both, QUARTER, call).await).await;
         assert!(
             body.starts_with("event: message\ndata: 0\n\n") && body.contains(RESULT),
             "{body}"
@@ -284,13 +317,30 @@ mod tests {
     #[tokio::test]
     async fn who_takes_only_one_kind_gets_that() {
         let call = tells(2, Outcome::result("{}".to_owned()));
-        assert_eq!(text(answer(id(), Accept::Json, call).await).await, RESULT);
+        assert_eq!(
+            text(answer(id(), Accept::Json, QUARTER, call).await).await,
+            RESULT
+        );
         let call = tells(0, Outcome::error(WireError::unknown_method("m")));
-        let response = answer(id(), Accept::Events, call).await;
+        let response = answer(id(), Accept::Events, QUARTER, call).await;
         assert_eq!(
             (response.status().as_u16(), kind(&response)),
             (404, "text/event-stream")
         );
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_silent_stream_gets_comments() {
+        let call = |notices: Notices| -> BoxFuture<'static, Outcome> {
+            Box::pin(async move {
+                notices.send("0".to_owned());
+                pause(QUARTER * 2 + QUARTER / 2).await;
+                Outcome::result("{}".to_owned())
+            })
+        };
+        let body = text(answer(id(), Accept::Both, QUARTER, call).await).await;
+        let comment = std::str::from_utf8(KEEP_ALIVE).unwrap();
+        assert_eq!(body.matches(comment).count(), 2, "{body}");
     }
 
     #[tokio::test]
@@ -303,7 +353,7 @@ mod tests {
                 std::future::pending().await
             })
         };
-        drop(answer(id(), Accept::Both, call).await);
+        drop(answer(id(), Accept::Both, QUARTER, call).await);
         assert!(ended.await.is_err());
     }
 }

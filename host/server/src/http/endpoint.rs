@@ -2,9 +2,9 @@
 
 use super::gate::Gate;
 use super::media::{self, Accept};
-use super::{answer, body};
+use super::{Peer, answer, body};
 use crate::app::App;
-use crate::ladder;
+use crate::ladder::{self, Envelope};
 use crate::message::{self, Message};
 use crate::wire::WireError;
 use axum::body::Body;
@@ -15,6 +15,7 @@ use http::request::Parts;
 use http::{HeaderValue, Method, StatusCode};
 use serde_json::value::RawValue;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What serves requests to `/mcp`.
 #[derive(Debug)]
@@ -49,8 +50,13 @@ pub(super) async fn serve(endpoint: Arc<Endpoint>, request: Request) -> Response
     };
     drop(bytes);
     let (id, app) = (request.id.clone(), app.clone());
-    answer::answer(id, accept, |notices| {
-        Box::pin(ladder::dispatch(app, request, parts.headers, notices))
+    let keep_alive = Duration::from_millis(app.config.listening.keep_alive_ms);
+    let envelope = Envelope {
+        peer: parts.extensions.get::<Peer>().map(|peer| peer.0),
+        headers: parts.headers,
+    };
+    answer::answer(id, accept, keep_alive, |notices| {
+        Box::pin(ladder::dispatch(app, request, envelope, notices))
     })
     .await
 }

@@ -239,6 +239,7 @@ impl Driver {
             Step::Progress { message } => {
                 if message.is_some() {
                     *self.seat.message.lock() = message;
+                    self.inner.tell(&self.id);
                 }
                 // A run whose steps are always ready must not keep the thread.
                 tokio::task::consume_budget().await;
