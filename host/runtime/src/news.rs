@@ -47,8 +47,9 @@ const BACKLOG_MAX: usize = 1_024;
 /// What is to be done before news is told.
 #[async_trait]
 pub(crate) trait Desk: Send + Sync {
-    /// The list of this plugin's resources has changed: ask for it again.
-    async fn relist(&self, plugin: &str);
+    /// The list of this plugin's resources has changed: ask for it again. `false`: it could not be asked now, and is to be
+    /// asked again in the next round.
+    async fn relist(&self, plugin: &str) -> bool;
 }
 
 /// Gathers news of all plugins, and tells it.
@@ -90,19 +91,30 @@ impl Newsroom {
 
     async fn tell(self: Arc<Self>, plugin: String) {
         while let Some(kinds) = self.next_round(&plugin) {
-            if kinds.contains(&NewsKind::Resources) {
+            let relists = kinds.contains(&NewsKind::Resources);
+            for kind in kinds {
+                if kind != NewsKind::Resources {
+                    self.send(&plugin, kind);
+                }
+            }
+            if relists {
                 let Some(desk) = self.desk.upgrade() else {
                     return;
                 };
-                desk.relist(&plugin).await;
-            }
-            for kind in kinds {
-                let plugin = plugin.clone();
-                // Without listeners nobody wants to know.
-                let _ = self.listeners.send(News { plugin, kind });
+                if desk.relist(&plugin).await {
+                    self.send(&plugin, NewsKind::Resources);
+                } else {
+                    self.report(&plugin, NewsKind::Resources);
+                }
             }
             clock::sleep(ROUND).await;
         }
+    }
+
+    fn send(&self, plugin: &str, kind: NewsKind) {
+        let plugin = plugin.to_owned();
+        // Without listeners nobody wants to know.
+        let _ = self.listeners.send(News { plugin, kind });
     }
 
     /// What has gathered; with nothing, the teller goes.

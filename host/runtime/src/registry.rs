@@ -27,6 +27,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Semaphore, broadcast, watch as watch_channel};
 
+/// How long a list that is asked again waits for a slot before other news of its plugin has its turn.
+const SLOT_WAIT: Duration = Duration::from_secs(2);
+
 /// How a [`Runtime`] is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -322,16 +325,17 @@ impl Inner {
 #[async_trait]
 impl Desk for Inner {
     /// What fails leaves the list as it was: its plugin may say again that it has changed.
-    async fn relist(&self, name: &str) {
+    async fn relist(&self, name: &str) -> bool {
         let Some(plugin) = self.current().plugins.get(name).cloned() else {
-            return;
+            return true;
         };
         if !plugin.exports.has_resources() {
-            return;
+            return true;
         }
-        // A list runs a guest, so it takes a slot as a run does. It waits as long as it must: nobody waits for it.
-        let Ok(_slot) = self.admission.slots.clone().acquire_owned().await else {
-            return;
+        // A list runs a guest, so it takes a slot as a run does.
+        let slot = self.admission.slots.clone().acquire_owned();
+        let Ok(Ok(_slot)) = tokio::time::timeout(SLOT_WAIT, slot).await else {
+            return false;
         };
         match self.loader.relist(&plugin).await {
             Ok(resources) if same(&resources, &plugin.resources) => {}
@@ -340,6 +344,7 @@ impl Desk for Inner {
                 tracing::warn!(plugin = %name, %error, "the resources of a plugin could not be listed again");
             }
         }
+        true
     }
 }
 

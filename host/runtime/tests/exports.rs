@@ -26,8 +26,10 @@ fn main() -> ExitCode {
         rounds(&served).await;
         completions(&served).await;
         following(&served).await;
+        cancelled(&served).await;
         misbehaviour(&served).await;
         changed_list(&served).await;
+        told_once(&served).await;
         flood(&served).await;
     });
     ExitCode::SUCCESS
@@ -189,6 +191,14 @@ async fn following(served: &Served) {
     assert!(matches!(done, Ok(Answer::Done)), "{done:?}");
 }
 
+/// Who waits for an answer when the wish comes ends with an error of the SDK; that is no failure.
+async fn cancelled(served: &Served) {
+    let mut asked = form_key(served.run("fixtures", prompt("ask_prompt", &[]))).await;
+    asked.run.cancel();
+    let last = host::within(asked.run.step()).await;
+    assert!(matches!(last, Step::Cancelled), "{last:?}");
+}
+
 async fn misbehaviour(served: &Served) {
     let failure = |work: Work| async {
         let step = finished(served.run("hostile", work)).await;
@@ -247,6 +257,20 @@ async fn changed_list(served: &Served) {
     let heard = host::within(news.recv()).await.expect("news");
     let updated = NewsKind::ResourceUpdated("fixture://plain".to_owned());
     assert_eq!(heard.kind, updated);
+}
+
+/// A run that is made again says nothing that was said before.
+async fn told_once(served: &Served) {
+    let mut news = served.runtime.news();
+    let call = served.call("fixtures", resource("fixture://tell-and-ask"));
+    let first = form_key(served.again("fixtures", &call, None)).await;
+    let heard = host::within(news.recv()).await.expect("news").kind;
+    assert_eq!(heard, NewsKind::ResourceUpdated("fixture://before".into()));
+    let again = form_key(served.again("fixtures", &call, Some(first.record))).await;
+    answer_form(&again.run, r#"{"name":"Ada"}"#);
+    finished(again.run).await.expect("read");
+    let heard = host::within(news.recv()).await.expect("news").kind;
+    assert_eq!(heard, NewsKind::ResourceUpdated("fixture://after".into()));
 }
 
 /// A flood reaches listeners as a trickle, and what was told first is not lost.

@@ -29,8 +29,8 @@ pub(super) fn judge(end: End, plugin: &Plugin, guest: &mut Guest) -> Option<Step
         End::Returned(Ok(Ok(None))) => returned_without_result(guest),
         End::Returned(Ok(Ok(Some(answer)))) => returned(answer, guest),
         End::Returned(Ok(Err(error))) if guest.shared().is_wished() => {
-            tracing::debug!(plugin = %plugin.name, error = %error.message, "a cancelled guest ended with an error");
-            Step::Cancelled
+            tracing::debug!(plugin = %plugin.name, error = %error.message, "a guest that was to end ended with an error");
+            ended_by_wish(guest)
         }
         // What the guest says of it is its own; the limit is the fact.
         End::Returned(Ok(Err(_))) if guest.exceeded() == Some(Limit::ResultBytes) => {
@@ -58,12 +58,17 @@ fn returned(answer: Answer, guest: &mut Guest) -> Step {
     }
 }
 
-fn returned_without_result(guest: &Guest) -> Step {
-    if guest.shared().is_wished() && guest.shared().time_left().is_zero() {
+/// The wish to end is the caller's, or the end of the time.
+fn ended_by_wish(guest: &Guest) -> Step {
+    if guest.shared().time_left().is_zero() {
         return Step::Failed(exceeded(Limit::WallTime, guest));
     }
+    Step::Cancelled
+}
+
+fn returned_without_result(guest: &Guest) -> Step {
     if guest.shared().is_wished() {
-        return Step::Cancelled;
+        return ended_by_wish(guest);
     }
     Step::Failed(match guest.exceeded() {
         Some(limit) => exceeded(limit, guest),
