@@ -16,6 +16,7 @@ mod harness;
 mod header;
 mod host;
 mod ladder;
+mod outcome;
 mod plain;
 mod question;
 mod replay;
