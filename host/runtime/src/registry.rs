@@ -5,6 +5,7 @@
 //!
 //! It must not know how changes of the directory are noticed; that is `watch`.
 
+use crate::admission::{Admission, Patience};
 use crate::call::{Call, REPLAY_ABI};
 use crate::compile::{CompileCache, Compiler};
 use crate::content::ContentStore;
@@ -15,7 +16,7 @@ use crate::limits::Limits;
 use crate::load::Loader;
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::record::Record;
-use crate::run::{self, Admission, Rules, Run};
+use crate::run::{self, Rules, Run, Terms};
 use crate::watch;
 use arc_swap::ArcSwap;
 use parking_lot::Mutex;
@@ -23,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{Semaphore, watch as watch_channel};
+use tokio::sync::watch as watch_channel;
 
 /// How a [`Runtime`] is set up.
 #[derive(Clone, Debug)]
@@ -110,11 +111,7 @@ impl Runtime {
         let cache_dir = settings.compile_cache_dir.clone();
         let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone(), &host.engine)
             .map_err(|error| storage(&cache_dir, error))?;
-        let admission = Admission {
-            slots: Arc::new(Semaphore::new(settings.concurrent_runs as usize)),
-            queue: Arc::new(Semaphore::new(settings.queued_calls as usize)),
-            queued_max: settings.queued_calls.into(),
-        };
+        let admission = Admission::new(settings.concurrent_runs, settings.queued_calls);
         let inner = Inner {
             loader: Loader {
                 host: host.clone(),
@@ -175,7 +172,13 @@ impl Runtime {
     }
 
     /// Run a call from its record. The run fails at once if the record was made by a host with another replay ABI.
-    pub fn run(&self, plugin: &Arc<Plugin>, call: Call, record: Option<Record>) -> Run {
+    pub fn run(
+        &self,
+        plugin: &Arc<Plugin>,
+        call: Call,
+        record: Option<Record>,
+        patience: Patience,
+    ) -> Run {
         let inner = &self.inner;
         if record.is_some() && call.abi != REPLAY_ABI {
             let detail = format!(
@@ -188,7 +191,8 @@ impl Runtime {
             check_question: inner.settings.check_question,
             grace: inner.settings.grace,
         };
-        run::start(&inner.host, &inner.admission, plugin, (call, record), rules)
+        let terms = Terms { rules, patience };
+        run::start(&inner.host, &inner.admission, plugin, (call, record), terms)
     }
 
     /// A run that fails at once, for a call whose plugin cannot be had.

@@ -4,6 +4,7 @@
 //! answers on another; what both must see at once (the wish to end, the time that is left) lies in `Shared`. Dropping the
 //! [`Run`] ends the guest, wherever it is: a computing one at its next look at the epoch, a waiting one with its future.
 
+use crate::admission::{Admission, Patience};
 use crate::call::Call;
 use crate::clock;
 use crate::contract::generated::exports::longshore::plugin::tools::GuestIndices;
@@ -20,7 +21,7 @@ use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::{Notify, OwnedSemaphorePermit, mpsc};
+use tokio::sync::{Notify, mpsc};
 use wasmtime::component::InstancePre;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap, UpdateDeadline};
 
@@ -267,6 +268,13 @@ pub(crate) struct Rules {
     pub(crate) grace: Duration,
 }
 
+/// On what terms a run is started.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Terms {
+    pub(crate) rules: Rules,
+    pub(crate) patience: Patience,
+}
+
 /// A run's place: what its guest needs of the world.
 pub(crate) struct Seat {
     pub(crate) plugin: String,
@@ -301,35 +309,13 @@ impl Seat {
     }
 }
 
-/// Slots for guests, and a bound on who waits for one.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    pub(crate) slots: Arc<tokio::sync::Semaphore>,
-    pub(crate) queue: Arc<tokio::sync::Semaphore>,
-    pub(crate) queued_max: u64,
-}
-
-impl Admission {
-    async fn admit(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        let gone = |_| Failure::Unavailable("the host is shutting down".to_owned());
-        if let Ok(slot) = self.slots.clone().try_acquire_owned() {
-            return Ok(slot);
-        }
-        let busy = |_| Failure::Busy {
-            queued_max: self.queued_max,
-        };
-        let _waiting = self.queue.clone().try_acquire_owned().map_err(busy)?;
-        self.slots.clone().acquire_owned().await.map_err(gone)
-    }
-}
-
 /// Start a run on the guests' threads.
 pub(crate) fn start(
     host: &Arc<Host>,
     admission: &Arc<Admission>,
     plugin: &Arc<Plugin>,
     (call, record): (Call, Option<Record>),
-    rules: Rules,
+    terms: Terms,
 ) -> Run {
     let (steps_in, steps) = mpsc::channel(STEPS_MAX);
     let (replies, replies_out) = mpsc::channel(1);
@@ -341,10 +327,15 @@ pub(crate) fn start(
         shared: shared.clone(),
         steps: steps_in,
         replies: replies_out,
-        rules,
+        rules: terms.rules,
         listing: false,
     };
-    let task = drive(host.clone(), admission.clone(), plugin.clone(), seat);
+    let task = drive(
+        host.clone(),
+        (admission.clone(), terms.patience),
+        plugin.clone(),
+        seat,
+    );
     let guest = host.threads().spawn(Box::pin(task)).abort_handle();
     Run {
         steps,
@@ -371,9 +362,14 @@ pub(crate) fn stillborn(host: &Arc<Host>, failure: Failure) -> Run {
     }
 }
 
-async fn drive(host: Arc<Host>, admission: Arc<Admission>, plugin: Arc<Plugin>, seat: Seat) {
+async fn drive(
+    host: Arc<Host>,
+    (admission, patience): (Arc<Admission>, Patience),
+    plugin: Arc<Plugin>,
+    seat: Seat,
+) {
     let steps = seat.steps.clone();
-    let last = match admission.admit().await {
+    let last = match admission.admit(patience).await {
         Ok(_slot) => supervise(&host, &plugin, seat).await,
         Err(failure) => Some(Step::Failed(failure)),
     };
@@ -417,8 +413,8 @@ async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
     Some(match end {
         End::Returned(Ok(Ok(()))) => returned_without_result(guest),
         End::Returned(Ok(Err(error))) if shared.is_wished() => {
-            tracing::debug!(plugin = %plugin.name, error = %error.message, "a cancelled guest ended with an error");
-            Step::Cancelled
+            tracing::debug!(plugin = %plugin.name, error = %error.message, "a guest that was to end did so with an error");
+            ended_by_wish(guest)
         }
         // What the guest says of it is its own; the limit is the fact.
         End::Returned(Ok(Err(_))) if guest.exceeded() == Some(Limit::ResultBytes) => {
@@ -474,11 +470,8 @@ async fn clean_up_over(shared: &Shared, grace: Duration) {
 }
 
 fn returned_without_result(guest: &Guest) -> Step {
-    if guest.shared().is_wished() && guest.shared().time_left().is_zero() {
-        return Step::Failed(exceeded(Limit::WallTime, guest));
-    }
     if guest.shared().is_wished() {
-        return Step::Cancelled;
+        return ended_by_wish(guest);
     }
     Step::Failed(match guest.exceeded() {
         Some(limit) => exceeded(limit, guest),
@@ -486,6 +479,14 @@ fn returned_without_result(guest: &Guest) -> Step {
             refused: guest.refused_result(),
         },
     })
+}
+
+/// The wish to end was the caller's, or the host's because time was over.
+fn ended_by_wish(guest: &Guest) -> Step {
+    if guest.shared().time_left().is_zero() {
+        return Step::Failed(exceeded(Limit::WallTime, guest));
+    }
+    Step::Cancelled
 }
 
 fn exceeded(limit: Limit, guest: &Guest) -> Failure {

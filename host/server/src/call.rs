@@ -18,7 +18,7 @@ use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, content, notification, question};
 use longshore_runtime::contract::{ClientFeatures, TaskSupport};
-use longshore_runtime::{Call, Context, Failure, Plugin, Question, Record, Run, Step};
+use longshore_runtime::{Call, Context, Failure, Patience, Plugin, Question, Record, Run, Step};
 use longshore_tasks::{self as tasks, Birth, Checkpoint, Principal, TaskId, TaskView};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -282,14 +282,18 @@ impl<'a> Following<'a> {
             Origin::Fresh => {
                 let plugin = request.tool.plugin().clone();
                 let call = new_call(request)?;
-                let run = app.runtime.run(&plugin, call.clone(), None);
+                let run = app
+                    .runtime
+                    .run(&plugin, call.clone(), None, Patience::Queue);
                 (plugin, call, run, None)
             }
             Origin::Sealed(state, plugin) => {
                 let mut call = state.call;
                 call.arguments.clone_from(&request.arguments);
                 call.context = context(&request.meta);
-                let run = app.runtime.run(&plugin, call.clone(), Some(state.record));
+                let run =
+                    app.runtime
+                        .run(&plugin, call.clone(), Some(state.record), Patience::Queue);
                 // What was answered in an earlier round counts before what is offered now.
                 offered.extend(state.answers);
                 (plugin, call, run, None)
