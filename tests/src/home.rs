@@ -57,6 +57,18 @@ pub const VERSION_A: &str = "guests/versions/a.wasm";
 /// The same tool, which answers `b`.
 pub const VERSION_B: &str = "guests/versions/b.wasm";
 
+/// The environment variable by which the whole suite runs with another linger time, in milliseconds.
+const LINGER_MS: &str = "LONGSHORE_TESTS_LINGER_MS";
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one setting of the suite itself"
+)]
+fn linger_ms() -> Option<i64> {
+    let value = std::env::var(LINGER_MS).ok()?;
+    Some(value.parse().expect("a number of milliseconds"))
+}
+
 /// A home: config, plugins and data. It outlives the process, so that a server can be started again in it.
 #[derive(Debug)]
 pub struct Home {
@@ -82,11 +94,26 @@ impl Home {
         home
     }
 
-    /// Replaces the settings. All servers of the tests share one compile cache.
+    /// Replaces the settings. All servers of the tests share one compile cache, and the linger time of `LINGER_MS` unless the
+    /// test says its own.
     pub fn configure(&self, config: &str) {
+        let Ok(mut settings) = config.parse::<toml::Table>() else {
+            // A test of what the server says of it.
+            return fs::write(self.config(), config).unwrap();
+        };
         let cache = workspace().join("target/compile-cache");
-        let whole = format!("compile_cache_dir = {cache:?}\n{config}\n");
-        fs::write(self.config(), whole).unwrap();
+        settings.insert(
+            "compile_cache_dir".to_owned(),
+            cache.to_str().unwrap().into(),
+        );
+        if let Some(linger_ms) = linger_ms() {
+            let tasks = settings
+                .entry("tasks")
+                .or_insert_with(|| toml::Table::new().into());
+            let tasks = tasks.as_table_mut().unwrap();
+            tasks.entry("linger_ms").or_insert(linger_ms.into());
+        }
+        fs::write(self.config(), settings.to_string()).unwrap();
     }
 
     /// The folder with all of it.
