@@ -26,6 +26,9 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::watch as watch_channel;
 
+/// Slots beside those of calls: a plugin is asked for its tools also when all of these are taken.
+const SPARE_SLOTS: u32 = 8;
+
 /// How a [`Runtime`] is set up.
 #[derive(Clone, Debug)]
 pub struct Settings {
@@ -103,7 +106,7 @@ impl Runtime {
         let storage = |what: &Path, error: std::io::Error| {
             PluginError::Storage(format!("{}: {error}", what.display()))
         };
-        let host = Host::new(settings.concurrent_runs)
+        let host = Host::new(settings.concurrent_runs.saturating_add(SPARE_SLOTS))
             .map_err(|error| PluginError::Storage(format!("the engine: {error:#}")))?;
         let host = Arc::new(host);
         let content = ContentStore::open(settings.components_dir.clone())

@@ -369,7 +369,7 @@ async fn drive(
     seat: Seat,
 ) {
     let steps = seat.steps.clone();
-    let last = match admission.admit(patience).await {
+    let last = match admission.admit(&plugin.name, patience).await {
         Ok(_slot) => supervise(&host, &plugin, seat).await,
         Err(failure) => Some(Step::Failed(failure)),
     };

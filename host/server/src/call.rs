@@ -411,7 +411,7 @@ impl<'a> Following<'a> {
                     checkpoint.answers.insert(asked.key.clone(), answer);
                 }
                 Err(misfit) => {
-                    tracing::debug!(key = %asked.key, %misfit, "an answer does not fit its question; it is asked again");
+                    tracing::info!(key = %asked.key, %misfit, "an answer does not fit its question; it is asked again");
                 }
             }
         }
