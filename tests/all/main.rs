@@ -24,4 +24,5 @@ mod request;
 mod rmcp_client;
 mod rounds;
 mod servers;
+mod share;
 mod task;
