@@ -145,14 +145,18 @@ impl<'a> Following<'a> {
             Origin::Fresh => {
                 let plugin = errand.plugin.clone();
                 let call = errand.new_call()?;
-                let run = app.runtime.run(&plugin, call.clone(), None);
+                let run = app
+                    .runtime
+                    .run(&plugin, call.clone(), None, Patience::Queue);
                 (plugin, call, run, None)
             }
             Origin::Sealed(state, plugin) => {
                 let mut call = state.call;
                 call.work = errand.work.clone();
                 call.context = errand.context();
-                let run = app.runtime.run(&plugin, call.clone(), Some(state.record));
+                let run =
+                    app.runtime
+                        .run(&plugin, call.clone(), Some(state.record), Patience::Queue);
                 // What was answered in an earlier round counts before what is offered now.
                 offered.extend(state.answers);
                 (plugin, call, run, None)
@@ -267,7 +271,7 @@ impl<'a> Following<'a> {
                     checkpoint.answers.insert(asked.key.clone(), answer);
                 }
                 Err(misfit) => {
-                    tracing::debug!(key = %asked.key, %misfit, "an answer does not fit its question; it is asked again");
+                    tracing::info!(key = %asked.key, %misfit, "an answer does not fit its question; it is asked again");
                 }
             }
         }
