@@ -58,7 +58,7 @@ fn check_refuses_what_is_none_and_says_why() {
 }
 
 #[test]
-fn inspect_tells_the_tools() {
+fn inspect_tells_what_there_is() {
     let path = component(FIXTURES);
     let output = plugin(&["inspect", "--json", path.to_str().unwrap()]);
     assert!(output.status.success(), "{}", text(&output));
@@ -66,9 +66,17 @@ fn inspect_tells_the_tools() {
     let tools = told["tools"].as_array().unwrap();
     let names: Vec<_> = tools.iter().map(|tool| &tool["name"]).collect();
     assert!(names.contains(&&json!("ask_first")), "{names:?}");
+    assert_eq!(told["completes"], true);
     let people = plugin(&["inspect", path.to_str().unwrap()]);
     assert!(people.status.success());
-    assert!(text(&people).contains("ask_first"));
+    for word in [
+        "ask_first",
+        "ask_prompt",
+        "fixture://plain",
+        "fixture://seen/{ms}",
+    ] {
+        assert!(text(&people).contains(word), "{word}");
+    }
 }
 
 /// A server with these settings must end at once, with a failure that says this.

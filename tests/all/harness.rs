@@ -22,6 +22,14 @@ fn task(status: &str) -> Value {
     })
 }
 
+/// A task as a notification says it.
+fn told(task: &Value) -> Value {
+    let mut params = task.clone();
+    params.as_object_mut().unwrap().remove("resultType");
+    params["_meta"] = json!({ "io.modelcontextprotocol/subscriptionId": 1 });
+    json!({ "jsonrpc": "2.0", "method": "notifications/tasks", "params": params })
+}
+
 #[test]
 fn right_messages_pass() {
     let done = json!({ "resultType": "complete", "content": [] });
@@ -36,6 +44,8 @@ fn right_messages_pass() {
             ),
         ),
         ("tasks/get", reply(task("working"))),
+        ("subscriptions/listen", told(&task("working"))),
+        ("subscriptions/listen", told(&completed)),
         ("tasks/get", reply(completed)),
         ("tasks/cancel", reply(json!({ "resultType": "complete" }))),
         (
@@ -112,6 +122,27 @@ fn wrong_replies_do_not() {
         (
             "tools/call",
             json!({ "jsonrpc": "2.0", "method": "notifications/progress", "params": {} }),
+        ),
+    ] {
+        assert!(
+            schema::reply(method, &message).is_err(),
+            "{method}: {message:#}"
+        );
+    }
+}
+
+#[test]
+fn wrong_messages_of_streams_prompts_and_resources_do_not() {
+    for (method, message) in [
+        ("subscriptions/listen", told(&task("failed"))),
+        (
+            "subscriptions/listen",
+            json!({ "jsonrpc": "2.0", "method": "notifications/tools/list_changed" }),
+        ),
+        ("prompts/get", reply(json!({ "resultType": "complete" }))),
+        (
+            "resources/read",
+            reply(json!({ "resultType": "complete", "contents": [] })),
         ),
     ] {
         assert!(

@@ -1,5 +1,5 @@
 //! The ladder of checks, as one table: each rung, and each pair of neighbours, where a request that fails both must get the
-//! answer of the earlier one. Rungs that are not there yet (authentication, listen) have no rows.
+//! answer of the earlier one. Rungs that are not there yet (authentication) have no rows.
 
 use longshore_tests::client::{META_CAPABILITIES, META_VERSION, Message, TASKS, VERSION};
 use longshore_tests::server::{CONFORMANCE, FIXTURES, Server};
@@ -49,6 +49,18 @@ fn stats() -> Message {
 
 fn get(id: &str) -> Message {
     Message::task("tasks/get", id)
+}
+
+fn prompt(name: &str) -> Message {
+    Message::new("prompts/get").param("name", name)
+}
+
+fn read(uri: &str) -> Message {
+    Message::new("resources/read").param("uri", uri)
+}
+
+fn listen(filter: Value) -> Message {
+    Message::new("subscriptions/listen").param("notifications", filter)
 }
 
 /// Of the right shape, and nobody's.
@@ -195,11 +207,15 @@ fn route() -> Vec<Row> {
         "13: absent" => list().no_header("Mcp-Method") => Error(400, -32020);
         "13+14" => wrong_method(unknown()) => Error(400, -32020);
         "14" => unknown() => Error(404, -32601);
-        "14: no feature" => Message::new("prompts/get").param("name", "x") => Error(404, -32601);
-        "14+15" => wrong_name(Message::new("prompts/get").param("name", "x")) => Error(404, -32601);
+        "14+15" => wrong_name(Message::new("no/such").param("name", "x")) => Error(404, -32601);
         "14+16" => no_capabilities(unknown()) => Error(404, -32601);
         "15" => wrong_name(stats()) => Error(400, -32020);
         "15: absent" => stats().no_header("Mcp-Name") => Error(400, -32020);
+        "15: prompt" => wrong_name(prompt("greet")) => Error(400, -32020);
+        "15: prompt, absent" => prompt("greet").no_header("Mcp-Name") => Error(400, -32020);
+        "15: uri" => wrong_name(read("fixture://plain")) => Error(400, -32020);
+        "15: uri, absent" => read("fixture://plain").no_header("Mcp-Name") => Error(400, -32020);
+        "15: uri, encoded" => read("fixture://plain").header("Mcp-Name", "=?base64?Zml4dHVyZTovL3BsYWlu?=") => Good;
         "15: task" => wrong_name(get(NO_TASK)) => Error(400, -32020);
         "15: nothing to compare" => wrong_name(stats().no_param("name")).malformed() => Error(200, -32602);
         "15+16" => no_capabilities(wrong_name(stats())) => Error(400, -32020);
@@ -225,6 +241,13 @@ fn params() -> Vec<Row> {
         "18: no name" => wrong_name(stats().no_param("name")).malformed() => Says(200, -32602, "name");
         "18: no task" => get("x").no_param("taskId").malformed() => Says(200, -32602, "taskId");
         "18: no answers" => update().no_param("inputResponses").malformed() => Says(200, -32602, "inputResponses");
+        "18: prompt" => prompt("greet").param("arguments", json!({ "name": 7 })).malformed() => Says(200, -32602, "strings");
+        "18: uri" => wrong_name(read("x").param("uri", 7)).malformed() => Says(200, -32602, "uri");
+        "18: completion" => Message::new("completion/complete").malformed() => Says(200, -32602, "ref");
+        "18: filter" => Message::new("subscriptions/listen").malformed() => Says(200, -32602, "notifications");
+        "18+19" => listen(json!({ "taskIds": 7 })).malformed() => Says(200, -32602, "taskIds");
+        "19" => listen(json!({ "taskIds": [NO_TASK] })) => Error(400, -32021);
+        "19: none" => listen(json!({ "taskIds": [] })) => Error(400, -32021);
         "18+20" => null(Message::call("no_such", json!({}))) => Says(200, -32602, "arguments");
         "18+20: task" => update().param("inputResponses", 1).malformed() => Says(200, -32602, "inputResponses");
     }
@@ -236,6 +259,10 @@ fn tool() -> Vec<Row> {
     let header = || Message::call("test_custom_header", json!({ "value": "v" }));
     rows! {
         "20: tool" => Message::call("no_such", json!({})) => Says(200, -32602, "no_such");
+        "20: prompt" => prompt("no_such") => Says(200, -32602, "no_such");
+        "20: prompt's argument" => prompt("greet") => Says(200, -32602, "name");
+        "20: resource" => read("fixture://no/such") => Says(200, -32602, "no/such");
+        "20: cursor of another list" => Message::new("prompts/list").param("cursor", "dG9vbHMgMSBh") => Says(200, -32602, "cursor");
         "20: task" => get(NO_TASK) => Error(200, -32602);
         "20: cursor" => list().param("cursor", "junk") => Says(200, -32602, "cursor");
         "20: empty cursor" => list().param("cursor", "") => Says(200, -32602, "cursor");

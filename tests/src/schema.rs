@@ -84,6 +84,13 @@ pub fn request(message: &Value) -> Verdict {
         "server/discover" => core("DiscoverRequest", message),
         "tools/list" => core("ListToolsRequest", message),
         "tools/call" => core("CallToolRequest", message),
+        "prompts/list" => core("ListPromptsRequest", message),
+        "prompts/get" => core("GetPromptRequest", message),
+        "resources/list" => core("ListResourcesRequest", message),
+        "resources/templates/list" => core("ListResourceTemplatesRequest", message),
+        "resources/read" => core("ReadResourceRequest", message),
+        "completion/complete" => core("CompleteRequest", message),
+        "subscriptions/listen" => core("SubscriptionsListenRequest", message),
         "tasks/get" => tasks("GetTaskRequest", message),
         "tasks/update" => tasks("UpdateTaskRequest", message),
         "tasks/cancel" => tasks("CancelTaskRequest", message),
@@ -121,8 +128,43 @@ fn notification(message: &Value) -> Verdict {
     match message["method"].as_str().unwrap_or_default() {
         "notifications/progress" => core("ProgressNotification", message),
         "notifications/message" => core("LoggingMessageNotification", message),
+        "notifications/subscriptions/acknowledged" => {
+            core("SubscriptionsAcknowledgedNotification", message)?;
+            let granted = &message["params"]["notifications"];
+            tasks("TaskSubscriptionAcknowledgedNotifications", granted)?;
+            of_a_stream(message)
+        }
+        "notifications/tools/list_changed" => {
+            core("ToolListChangedNotification", message)?;
+            of_a_stream(message)
+        }
+        "notifications/prompts/list_changed" => {
+            core("PromptListChangedNotification", message)?;
+            of_a_stream(message)
+        }
+        "notifications/resources/list_changed" => {
+            core("ResourceListChangedNotification", message)?;
+            of_a_stream(message)
+        }
+        "notifications/resources/updated" => {
+            core("ResourceUpdatedNotification", message)?;
+            of_a_stream(message)
+        }
+        "notifications/tasks" => {
+            tasks("TaskStatusNotification", message)?;
+            of_a_stream(message)?;
+            without(&message["params"], &["resultType"])?;
+            task_parts(&message["params"])
+        }
         _ => core("ServerNotification", message),
     }
+}
+
+/// What goes over a stream of notifications says over which.
+fn of_a_stream(message: &Value) -> Verdict {
+    let id = &message["params"]["_meta"]["io.modelcontextprotocol/subscriptionId"];
+    let named = id.is_string() || id.is_i64() || id.is_u64();
+    must(named, "no subscriptionId in `_meta`", message)
 }
 
 fn error_response(message: &Value) -> Verdict {
@@ -155,6 +197,13 @@ fn result(method: &str, result: &Value) -> Verdict {
         "server/discover" => complete("DiscoverResult", result),
         "tools/list" => complete("ListToolsResult", result),
         "tools/call" => call_result(result),
+        "prompts/list" => complete("ListPromptsResult", result),
+        "prompts/get" => asked_or("GetPromptResult", result),
+        "resources/list" => complete("ListResourcesResult", result),
+        "resources/templates/list" => complete("ListResourceTemplatesResult", result),
+        "resources/read" => asked_or("ReadResourceResult", result),
+        "completion/complete" => complete("CompleteResult", result),
+        "subscriptions/listen" => complete("SubscriptionsListenResult", result),
         "tasks/get" => task(result),
         "tasks/update" => tasks("UpdateTaskResult", result),
         "tasks/cancel" => tasks("CancelTaskResult", result),
@@ -177,21 +226,31 @@ fn call_result(result: &Value) -> Verdict {
                 &["inputRequests", "result", "error", "requestState", "task"],
             )
         }
-        Some("input_required") => {
-            core("InputRequiredResult", result)?;
-            let asks = result["inputRequests"].as_object();
-            let state = result["requestState"].as_str();
-            let says = asks.is_some_and(|asks| !asks.is_empty()) || state.is_some();
-            must(says, "asks nothing and holds no state", result)?;
-            without(result, &["ttlMs", "cacheScope"])
-        }
-        _ => complete("CallToolResult", result),
+        _ => asked_or("CallToolResult", result),
     }
+}
+
+/// A question, or the result of this kind.
+fn asked_or(name: &'static str, result: &Value) -> Verdict {
+    if result["resultType"] != "input_required" {
+        return complete(name, result);
+    }
+    core("InputRequiredResult", result)?;
+    let asks = result["inputRequests"].as_object();
+    let state = result["requestState"].as_str();
+    let says = asks.is_some_and(|asks| !asks.is_empty()) || state.is_some();
+    must(says, "asks nothing and holds no state", result)?;
+    without(result, &["ttlMs", "cacheScope"])
 }
 
 /// What `tasks/get` says.
 fn task(result: &Value) -> Verdict {
     tasks("GetTaskResult", result)?;
+    task_parts(result)
+}
+
+/// What belongs to the status of a task is there, and nothing else.
+fn task_parts(result: &Value) -> Verdict {
     without(result, &["task", "requestState"])?;
     let only = |name: &str, status: &str| {
         let held = result.get(name).is_some();

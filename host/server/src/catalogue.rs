@@ -19,11 +19,10 @@ mod tool;
 
 use crate::config::Config;
 use longshore_runtime::{Plugin, Snapshot};
-use offer::Offer;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use offer::LeftOut;
+pub(crate) use offer::Offer;
 pub(crate) use prompt::CataloguePrompt;
 pub(crate) use resource::{CatalogueResource, CatalogueTemplate};
 pub(crate) use shelf::{Entry, Kind, Shelf};
@@ -84,16 +83,8 @@ impl Catalogue {
         self.templates.iter().find(|template| template.fits(uri))
     }
 
-    /// How many tools of a plugin can be served, and what of it cannot.
-    pub(crate) fn of_plugin(&self, plugin: &str) -> (usize, &[LeftOut]) {
-        match self.plugins.get(plugin) {
-            Some(offer) => (offer.tools.len(), &offer.left_out),
-            None => (0, &[]),
-        }
+    /// What a plugin offers.
+    pub(crate) fn of_plugin(&self, plugin: &str) -> Option<&Offer> {
+        self.plugins.get(plugin)
     }
-}
-
-/// What is wrong with the entries of one plugin, each of which would be left out.
-pub(crate) fn left_out(plugin: &Arc<Plugin>, config: &Config) -> Vec<LeftOut> {
-    Offer::build(plugin, config).left_out
 }

@@ -18,7 +18,9 @@ use crate::seal::State;
 use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question};
-use longshore_runtime::{Call, Failure, Plugin, Question, Record, Run, Step, Version, Work};
+use longshore_runtime::{
+    Call, Failure, Patience, Plugin, Question, Record, Run, Step, Version, Work,
+};
 use longshore_tasks::Checkpoint;
 use std::collections::BTreeMap;
 use std::sync::Arc;

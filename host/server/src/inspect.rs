@@ -1,7 +1,7 @@
 //! `longshore plugin inspect` and `check`: one file, looked at as the server would.
 
 use crate::app::runtime_settings;
-use crate::catalogue;
+use crate::catalogue::Offer;
 use crate::config::{Config, Flags};
 use anyhow::Context as _;
 use longshore_runtime::contract::{TaskSupport, Tool};
@@ -26,23 +26,21 @@ pub(crate) async fn inspect(
     // A component that is no plugin still has imports and exports to be seen.
     let plugin = bench.runtime.check_file(file).await;
     if as_json {
-        let tools = plugin
-            .as_ref()
-            .ok()
-            .map(|plugin| plugin.tools.iter().map(tool_json).collect::<Vec<_>>());
-        let problem = plugin.err().map(|error| error.to_string());
-        return Ok(serde_json::to_string_pretty(&json!({
+        let mut told = json!({
             "version": inspection.version,
             "component_bytes": inspection.component_bytes,
             "imports": inspection.imports,
             "exports": inspection.exports,
-            "tools": tools,
-            "problem": problem,
-        }))?);
+        });
+        match plugin {
+            Ok(plugin) => add_lists(&mut told, &plugin),
+            Err(error) => told["problem"] = error.to_string().into(),
+        }
+        return Ok(serde_json::to_string_pretty(&told)?);
     }
     let mut text = inspection_text(&inspection);
     match plugin {
-        Ok(plugin) => text.push_str(&tools_text(&plugin)),
+        Ok(plugin) => text.push_str(&lists_text(&plugin)),
         Err(error) => text.push_str(&format!("it cannot be served: {error}")),
     }
     Ok(text)
@@ -56,11 +54,13 @@ pub(crate) async fn check(file: &Path, config: Option<&Path>) -> anyhow::Result<
     let bench = Bench::new(config)?;
     let named = || format!("{} cannot be served", file.display());
     let plugin = Arc::new(bench.runtime.check_file(file).await.with_context(named)?);
-    let left_out = catalogue::left_out(&plugin, &bench.config);
-    let tools_left_out = left_out.iter().filter(|entry| entry.kind == "tool").count();
-    let served = plugin.tools.len() - tools_left_out;
-    let mut text = format!("{}: good, {served} tools", file.display());
-    for entry in left_out {
+    let offer = Offer::build(&plugin, &bench.config);
+    let counts = offer.counts().into_iter().filter(|(_, count)| *count > 0);
+    let counts: Vec<_> = counts
+        .map(|(list, count)| format!("{count} {list}"))
+        .collect();
+    let mut text = format!("{}: good, {}", file.display(), counts.join(", "));
+    for entry in offer.left_out {
         text.push_str(&format!(
             "\nthe {} {} is left out: {}",
             entry.kind, entry.name, entry.reason
@@ -132,7 +132,7 @@ fn inspection_text(inspection: &Inspection) -> String {
     text
 }
 
-fn tools_text(plugin: &Plugin) -> String {
+fn lists_text(plugin: &Plugin) -> String {
     let line = |tool: &Tool| {
         let description = tool.description.as_deref().unwrap_or_default();
         let first = description.lines().next().unwrap_or_default();
@@ -142,8 +142,48 @@ fn tools_text(plugin: &Plugin) -> String {
             support_name(tool.task_support)
         )
     };
-    let lines: String = plugin.tools.iter().map(line).collect();
-    format!("tools{lines}")
+    let mut text = list_text("tools", plugin.tools.iter().map(line));
+    let prompts = plugin.prompts.iter();
+    text += &list_text(
+        "prompts",
+        prompts.map(|prompt| format!("\n  {}", prompt.name)),
+    );
+    let resources = plugin.resources.iter();
+    text += &list_text(
+        "resources",
+        resources.map(|entry| format!("\n  {}", entry.uri)),
+    );
+    let templates = plugin.templates.iter();
+    text += &list_text(
+        "templates",
+        templates.map(|entry| format!("\n  {}", entry.uri_template)),
+    );
+    text.trim_end().to_owned()
+}
+
+fn list_text(name: &str, lines: impl Iterator<Item = String>) -> String {
+    let lines: String = lines.collect();
+    if lines.is_empty() {
+        return lines;
+    }
+    format!("{name}{lines}\n")
+}
+
+fn add_lists(told: &mut Value, plugin: &Plugin) {
+    told["tools"] = plugin.tools.iter().map(tool_json).collect();
+    let prompts = plugin.prompts.iter();
+    told["prompts"] = prompts
+        .map(|prompt| json!({ "name": prompt.name, "description": prompt.description }))
+        .collect();
+    let resources = plugin.resources.iter();
+    told["resources"] = resources
+        .map(|entry| json!({ "uri": entry.uri, "name": entry.name }))
+        .collect();
+    let templates = plugin.templates.iter();
+    told["templates"] = templates
+        .map(|entry| json!({ "uri_template": entry.uri_template, "name": entry.name }))
+        .collect();
+    told["completes"] = plugin.completes.into();
 }
 
 fn tool_json(tool: &Tool) -> Value {

@@ -12,13 +12,14 @@ use std::sync::Arc;
 
 /// What a plugin offers.
 #[derive(Clone, Debug)]
-pub(super) struct Offer {
+pub(crate) struct Offer {
     pub(super) plugin: Arc<Plugin>,
     pub(super) tools: Vec<Arc<CatalogueTool>>,
     pub(super) prompts: Vec<Arc<CataloguePrompt>>,
     pub(super) resources: Vec<Arc<CatalogueResource>>,
     pub(super) templates: Vec<Arc<CatalogueTemplate>>,
-    pub(super) left_out: Vec<LeftOut>,
+    /// What is wrong with its other entries.
+    pub(crate) left_out: Vec<LeftOut>,
 }
 
 /// An entry that is not served.
@@ -34,7 +35,7 @@ pub(crate) struct LeftOut {
 
 impl Offer {
     /// Check all entries of a plugin.
-    pub(super) fn build(plugin: &Arc<Plugin>, config: &Config) -> Self {
+    pub(crate) fn build(plugin: &Arc<Plugin>, config: &Config) -> Self {
         let mut offer = Self {
             plugin: plugin.clone(),
             tools: Vec::new(),
@@ -62,6 +63,16 @@ impl Offer {
         });
         offer.templates = offer.sort_out(templates);
         offer
+    }
+
+    /// How many entries of each list are right.
+    pub(crate) fn counts(&self) -> [(&'static str, usize); 4] {
+        [
+            ("tools", self.tools.len()),
+            ("prompts", self.prompts.len()),
+            ("resources", self.resources.len()),
+            ("templates", self.templates.len()),
+        ]
     }
 
     /// Keep what is right, and say of the rest why it is not. Of two with one name the first is kept.

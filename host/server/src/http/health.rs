@@ -27,13 +27,15 @@ pub(super) async fn readiness(app: &App) -> Response {
         .plugins
         .values()
         .map(|plugin| {
-            let (tools, left_out) = catalogue.of_plugin(&plugin.name);
-            json!({
-                "name": plugin.name,
-                "version": plugin.version,
-                "tools": tools,
-                "left_out": left_out,
-            })
+            let mut said = json!({ "name": plugin.name, "version": plugin.version });
+            // It is loaded a moment before it is in the catalogue.
+            if let Some(offer) = catalogue.of_plugin(&plugin.name) {
+                for (list, count) in offer.counts() {
+                    said[list] = count.into();
+                }
+                said["left_out"] = json!(offer.left_out);
+            }
+            said
         })
         .collect();
     let refused: Vec<Value> = snapshot

@@ -50,6 +50,33 @@ async fn the_last_progress_message_is_shown_and_stored_with_the_next_change() {
 }
 
 #[tokio::test]
+async fn each_change_is_told_when_it_can_be_seen() {
+    let world = World::new();
+    let engine = world.engine().await;
+    let mut changes = engine.changes();
+    let id = create(&engine, "gate say:one finish").await;
+    assert_eq!(changes.try_recv().ok(), Some(id), "the birth");
+    assert!(changes.try_recv().is_err());
+    world.scripts.gate.send_replace(true);
+    let (mut messages, mut last) = (Vec::new(), Status::Working);
+    until("the end to be told", async || {
+        while let Ok(changed) = changes.try_recv() {
+            assert_eq!(changed, id);
+            let seen = view(&engine, &id).await;
+            messages.extend(seen.status_message);
+            last = seen.status;
+        }
+        last == Status::Completed
+    })
+    .await;
+    assert!(
+        messages.iter().all(|message| message == "one"),
+        "{messages:?}"
+    );
+    assert!(!messages.is_empty());
+}
+
+#[tokio::test]
 async fn a_failed_task_has_its_error_and_says_why() {
     let world = World::new();
     let engine = world.engine().await;
