@@ -3,7 +3,7 @@
 use crate::servers::shared;
 use longshore_tests::client::{META_LOG_LEVEL, Message, TASKS};
 use longshore_tests::server::{FIXTURES, HOSTILE, Server};
-use longshore_tests::wait::{PATIENCE, wait_for};
+use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -241,8 +241,10 @@ fn is_taken(server: &Server, tool: &str) -> bool {
 }
 
 fn check_freed(server: &Server, tool: &str) {
-    wait_for("the slot to be free", Duration::from_secs(1), || {
-        (!is_taken(server, tool)).then_some(())
+    within("freeing the slot", Duration::from_secs(1), || {
+        wait_for("the slot to be free", PATIENCE, || {
+            (!is_taken(server, tool)).then_some(())
+        });
     });
 }
 

@@ -9,8 +9,11 @@
 )]
 
 pub mod client;
+mod home;
 pub mod http;
+mod message;
 pub mod schema;
 pub mod server;
 pub mod tap;
+mod task;
 pub mod wait;

@@ -1,149 +1,23 @@
 //! The real `longshore`, as a process: on a free port, with a home of its own, ended when it is dropped.
 
-use crate::client::{self, Connection, Message, Reply, Stream};
+pub use crate::home::{
+    CONFORMANCE, FIXTURES, HOSTILE, Home, VERSION_A, VERSION_B, binary, component,
+};
+pub use crate::task::Task;
+
+use crate::client::{Connection, Message, Reply, Stream};
 use crate::wait::{PATIENCE, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fmt::Write as _;
-use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread::{self, JoinHandle};
-use tempfile::TempDir;
 
 /// The first start compiles its plugins with a debug build, beside other tests.
 const START: std::time::Duration = std::time::Duration::from_secs(120);
-
-/// The folder with the workspace's manifest.
-fn workspace() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap().to_owned()
-}
-
-/// The binary under test: `LONGSHORE_BIN`, else the debug build.
-///
-/// # Panics
-/// If it is not there; the message says how to build it.
-pub fn binary() -> PathBuf {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "the one setting of the tests: which binary they drive"
-    )]
-    let path = std::env::var("LONGSHORE_BIN").map_or_else(
-        |_| workspace().join("target/debug/longshore"),
-        PathBuf::from,
-    );
-    assert!(
-        path.is_file(),
-        "there is no {}: run `cargo build`",
-        path.display()
-    );
-    path
-}
-
-/// A component by its path below the target folder, such as `guests/versions/a.wasm`.
-///
-/// # Panics
-/// If it is not there; the message says how to build it.
-pub fn component(path: &str) -> PathBuf {
-    let whole = workspace().join("target").join(path);
-    assert!(
-        whole.is_file(),
-        "there is no {}: run `cargo xtask plugins`",
-        whole.display()
-    );
-    whole
-}
-
-/// The well-behaved tools.
-pub const FIXTURES: &str = "guests/fixtures/fixtures.wasm";
-/// The tools of the official suite.
-pub const CONFORMANCE: &str = "guests/conformance/conformance.wasm";
-/// The tools that misbehave.
-pub const HOSTILE: &str = "guests/hostile/hostile.wasm";
-/// The tool `version`, which answers `a`.
-pub const VERSION_A: &str = "guests/versions/a.wasm";
-/// The same tool, which answers `b`.
-pub const VERSION_B: &str = "guests/versions/b.wasm";
-
-/// A home: config, plugins and data. It outlives the process, so that a server can be started again in it.
-#[derive(Debug)]
-pub struct Home {
-    folder: TempDir,
-}
-
-impl Home {
-    /// A home with these components, each named by its file stem, and these settings (TOML).
-    ///
-    /// # Panics
-    /// If a component is not built.
-    pub fn new(components: &[&str], config: &str) -> Self {
-        let folder = tempfile::Builder::new()
-            .prefix("longshore-")
-            .tempdir()
-            .unwrap();
-        let home = Self { folder };
-        fs::create_dir(home.plugins()).unwrap();
-        for path in components {
-            home.install(path);
-        }
-        home.configure(config);
-        home
-    }
-
-    /// Replaces the settings. All servers of the tests share one compile cache.
-    pub fn configure(&self, config: &str) {
-        let cache = workspace().join("target/compile-cache");
-        let whole = format!("compile_cache_dir = {cache:?}\n{config}\n");
-        fs::write(self.config(), whole).unwrap();
-    }
-
-    /// The config file.
-    pub fn config(&self) -> PathBuf {
-        self.folder.path().join("longshore.toml")
-    }
-
-    /// The folder of the plugins.
-    pub fn plugins(&self) -> PathBuf {
-        self.folder.path().join("plugins")
-    }
-
-    /// The data folder.
-    pub fn data(&self) -> PathBuf {
-        self.folder.path().join("data")
-    }
-
-    /// Copies a component in, under the name of its file.
-    pub fn install(&self, path: &str) {
-        let name = Path::new(path).file_name().unwrap().to_str().unwrap();
-        self.install_as(name, &fs::read(component(path)).unwrap());
-    }
-
-    /// Puts a file in at once, or in the place of the one that is there.
-    pub fn install_as(&self, name: &str, bytes: &[u8]) {
-        let part = self.folder.path().join("part");
-        fs::write(&part, bytes).unwrap();
-        fs::rename(&part, self.plugins().join(name)).unwrap();
-    }
-
-    /// The command that serves this home on a free port.
-    pub fn command(&self) -> Command {
-        let mut command = Command::new(binary());
-        command
-            .arg("serve")
-            .args(["--listen", "127.0.0.1:0"])
-            .arg("--config")
-            .arg(self.config())
-            .arg("--plugins")
-            .arg(self.plugins())
-            .arg("--data")
-            .arg(self.data());
-        command
-    }
-}
 
 /// A running server.
 #[derive(Debug)]
@@ -192,7 +66,7 @@ impl Server {
         let script = "cat >/dev/null; kill -9 \"$0\"; rm -rf \"$1\"";
         let reaper = Command::new("sh")
             .args(["-c", script, &self.child.id().to_string()])
-            .arg(self.home.folder.path())
+            .arg(self.home.path())
             .stdin(Stdio::piped())
             .spawn();
         self.reaper = Some(reaper.unwrap());
@@ -270,8 +144,7 @@ impl Server {
 
     /// A task by its id.
     pub fn task(&self, id: &str) -> Task<'_> {
-        let id = id.to_owned();
-        Task { server: self, id }
+        Task::new(self, id)
     }
 
     /// The names of the tools that it lists.
@@ -422,69 +295,4 @@ fn listening(log: &str) -> Option<SocketAddr> {
     let (_, rest) = log.split_once("listening on http://")?;
     let (address, _) = rest.split_once("/mcp")?;
     address.parse().ok()
-}
-
-/// A task of a server.
-#[derive(Clone, Debug)]
-pub struct Task<'a> {
-    server: &'a Server,
-    /// Its id.
-    pub id: String,
-}
-
-impl Task<'_> {
-    /// Its handle is known; what is it now?
-    pub fn get(&self) -> Value {
-        let reply = self.server.send(&Message::task("tasks/get", &self.id));
-        let result = reply.result();
-        assert_eq!(result["taskId"], self.id.as_str());
-        result.clone()
-    }
-
-    /// Answers questions.
-    pub fn update(&self, answers: Value) -> Reply {
-        let message = Message::task("tasks/update", &self.id);
-        self.server.send(&message.param("inputResponses", answers))
-    }
-
-    /// Wishes it to end.
-    pub fn cancel(&self) -> Reply {
-        self.server.send(&Message::task("tasks/cancel", &self.id))
-    }
-
-    /// Waits until it has this status.
-    ///
-    /// # Panics
-    /// If it comes to another end, or to none in time.
-    pub fn wait(&self, status: &str) -> Value {
-        wait_for(&format!("status {status}"), PATIENCE, || {
-            let task = self.get();
-            let now = task["status"].as_str().unwrap();
-            let over = ["completed", "failed", "cancelled"].contains(&now);
-            assert!(now == status || !over, "not {status}: {task:#}");
-            (now == status).then_some(task)
-        })
-    }
-
-    /// Waits for its questions: their keys, in order.
-    pub fn wait_questions(&self) -> Vec<String> {
-        let task = self.wait("input_required");
-        let asked = task["inputRequests"].as_object().unwrap();
-        asked.keys().cloned().collect()
-    }
-
-    /// Waits until it is asked by this key, and answers.
-    pub fn answer(&self, key: &str, answer: Value) {
-        wait_for(&format!("question {key}"), PATIENCE, || {
-            let task = self.wait("input_required");
-            task["inputRequests"].get(key).map(|_| ())
-        });
-        self.update(client::answer(key, answer)).result();
-    }
-
-    /// Waits for its result: the first text.
-    pub fn wait_text(&self) -> String {
-        let task = self.wait("completed");
-        client::text_of(&task["result"]).to_owned()
-    }
 }

@@ -26,6 +26,8 @@ pub(crate) enum Check {
     Guests,
     /// All tests
     Tests,
+    /// The outer tests once more, with guests that leave memory whenever they ask
+    Replay,
     /// Documentation builds without warnings
     Docs,
     /// The official conformance suite
@@ -82,6 +84,7 @@ impl Check {
             Self::Deny => deny(),
             Self::Guests => guests::build(Choice::Any),
             Self::Tests => tests(),
+            Self::Replay => replay(),
             Self::Docs => docs(),
             Self::Conformance => conformance::run(&conformance::Arguments::default()),
         }
@@ -166,6 +169,12 @@ fn tests() -> Result<()> {
         process::run(&mut natively(&["test", "--workspace"], &manifest))?;
     }
     Ok(())
+}
+
+/// Correctness never depends on a guest that lingers: with a linger time of zero every answer goes through a replay.
+fn replay() -> Result<()> {
+    let mut cargo = process::cargo(&["test", "--package", "longshore-tests"]);
+    process::run(cargo.env("LONGSHORE_TESTS_LINGER_MS", "0"))
 }
 
 fn docs() -> Result<()> {

@@ -74,7 +74,7 @@ fn curl(url: &str, method: &str, mut params: Value) -> String {
     });
     let body = json!({"jsonrpc": "2.0", "id": 1, "method": method, "params": params});
     format!(
-        "curl -sS {url} \\\n  \
+        "curl -sS -w '\\n' {url} \\\n  \
          -H 'Content-Type: application/json' \\\n  \
          -H 'Accept: application/json, text/event-stream' \\\n  \
          -H 'MCP-Protocol-Version: {VERSION}' \\\n  \

@@ -9,7 +9,7 @@
 use crate::engine;
 use crate::files;
 use crate::plugin::{PluginError, Version};
-use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
 use std::ffi::OsString;
 use std::hash::{Hash, Hasher};
 use std::io::{self, Read, Write};
@@ -58,6 +58,8 @@ fn compile_stdin(memory_bytes: u64, cpu_s: u64) -> Result<(), String> {
         current: Some(value),
         maximum: Some(value),
     };
+    // A host that is killed must not leave compilers behind.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
     setrlimit(Resource::As, limit(memory_bytes)).map_err(|error| error.to_string())?;
     setrlimit(Resource::Cpu, limit(cpu_s)).map_err(|error| error.to_string())?;
     let mut component = Vec::new();

@@ -9,6 +9,7 @@
 //!
 //! This crate must not know of tasks, transports, or the JSON shapes of MCP. Its values are those of the contract in `wit/`.
 
+mod admission;
 mod call;
 mod clock;
 mod compile;
@@ -28,6 +29,7 @@ mod registry;
 mod run;
 mod watch;
 
+pub use admission::Patience;
 pub use call::{Call, Context, Work};
 pub use compile::{Compiler, child_main};
 pub use failure::{Exceeded, Failure};

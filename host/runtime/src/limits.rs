@@ -80,6 +80,11 @@ pub enum Limit {
 }
 
 impl Limit {
+    /// Whether it is the same for all and cannot be set.
+    pub fn is_fixed(self) -> bool {
+        self == Self::Stack
+    }
+
     /// The stable name.
     pub fn name(self) -> &'static str {
         match self {

@@ -5,6 +5,7 @@
 //!
 //! It must not know how changes of the directory are noticed; that is `watch`.
 
+use crate::admission::{Admission, Patience};
 use crate::call::{Call, REPLAY_ABI};
 use crate::compile::{CompileCache, Compiler};
 use crate::content::ContentStore;
@@ -16,7 +17,7 @@ use crate::load::Loader;
 use crate::news::{Desk, News, Newsroom};
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::record::Record;
-use crate::run::{self, Admission, Rules, Run};
+use crate::run::{self, Rules, Run, Terms};
 use crate::watch;
 use arc_swap::ArcSwap;
 use async_trait::async_trait;
@@ -25,10 +26,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
-use tokio::sync::{Semaphore, broadcast, watch as watch_channel};
+use tokio::sync::{broadcast, watch as watch_channel};
 
 /// How long a list that is asked again waits for a slot before other news of its plugin has its turn.
 const SLOT_WAIT: Duration = Duration::from_secs(2);
+
+/// Slots beside those of calls: a plugin is asked for its tools also when all of these are taken.
+const SPARE_SLOTS: u32 = 8;
 
 /// How a [`Runtime`] is set up.
 #[derive(Clone, Debug)]
@@ -110,7 +114,7 @@ impl Runtime {
         let storage = |what: &Path, error: std::io::Error| {
             PluginError::Storage(format!("{}: {error}", what.display()))
         };
-        let host = Host::new(settings.concurrent_runs)
+        let host = Host::new(settings.concurrent_runs.saturating_add(SPARE_SLOTS))
             .map_err(|error| PluginError::Storage(format!("the engine: {error:#}")))?;
         let host = Arc::new(host);
         let content = ContentStore::open(settings.components_dir.clone())
@@ -118,11 +122,7 @@ impl Runtime {
         let cache_dir = settings.compile_cache_dir.clone();
         let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone(), &host.engine)
             .map_err(|error| storage(&cache_dir, error))?;
-        let admission = Admission {
-            slots: Arc::new(Semaphore::new(settings.concurrent_runs as usize)),
-            queue: Arc::new(Semaphore::new(settings.queued_calls as usize)),
-            queued_max: settings.queued_calls.into(),
-        };
+        let admission = Admission::new(settings.concurrent_runs, settings.queued_calls);
         let inner = |newsroom: Arc<Newsroom>| Inner {
             loader: Loader {
                 host: host.clone(),
@@ -190,7 +190,13 @@ impl Runtime {
     }
 
     /// Run a call from its record. The run fails at once if the record was made by a host with another replay ABI.
-    pub fn run(&self, plugin: &Arc<Plugin>, call: Call, record: Option<Record>) -> Run {
+    pub fn run(
+        &self,
+        plugin: &Arc<Plugin>,
+        call: Call,
+        record: Option<Record>,
+        patience: Patience,
+    ) -> Run {
         let inner = &self.inner;
         if record.is_some() && call.abi != REPLAY_ABI {
             let detail = format!(
@@ -204,7 +210,8 @@ impl Runtime {
             grace: inner.settings.grace,
             newsroom: Some(inner.newsroom.clone()),
         };
-        run::start(&inner.host, &inner.admission, plugin, (call, record), rules)
+        let terms = Terms { rules, patience };
+        run::start(&inner.host, &inner.admission, plugin, (call, record), terms)
     }
 
     /// A run that fails at once, for a call whose plugin cannot be had.
@@ -333,7 +340,7 @@ impl Desk for Inner {
             return true;
         }
         // A list runs a guest, so it takes a slot as a run does.
-        let slot = self.admission.slots.clone().acquire_owned();
+        let slot = self.admission.admit(name, Patience::AsLongAsItTakes);
         let Ok(Ok(_slot)) = tokio::time::timeout(SLOT_WAIT, slot).await else {
             return false;
         };

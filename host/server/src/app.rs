@@ -112,6 +112,8 @@ impl App {
         let sealer = Sealer::open(&keys).with_context(|| folder_needed("data_dir", &keys))?;
         let runtime = Runtime::new(runtime_settings(&config, data.join("components"))?)?;
         let tasks = data.join("tasks");
+        longshore_runtime::private_folder(&tasks)
+            .with_context(|| folder_needed("data_dir", &tasks))?;
         // It reads the disk, for seconds if the store was not closed.
         let store = tokio::task::spawn_blocking(move || SledStore::open(&tasks)).await??;
         runtime.serve_directory().await;
@@ -196,7 +198,12 @@ fn engine_settings(config: &Config) -> longshore_tasks::Settings {
     longshore_tasks::Settings {
         keep_ms: config.tasks.keep_ms,
         linger_ms: config.tasks.linger_ms,
-        lingering_max: config.tasks.lingering_max as usize,
+        // They hold slots; calls must find some.
+        lingering_max: config
+            .tasks
+            .lingering_max
+            .min(config.host.concurrent_runs / 4) as usize,
+        running_bytes_max: usize::try_from(config.tasks.running_bytes_max).unwrap_or(usize::MAX),
         grace_ms: config.tasks.grace_ms,
         ..longshore_tasks::Settings::default()
     }

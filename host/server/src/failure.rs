@@ -84,13 +84,14 @@ fn limit(exceeded: Exceeded, speaker: &Speaker) -> WireError {
     let mut data = data("limit", speaker);
     data["limit"] = name.into();
     data["value"] = exceeded.value.into();
-    internal(
-        format!(
-            "{speaker} exceeded its limit {name} = {}; the operator can raise it: plugins.{}.limits.{name}",
-            exceeded.value, speaker.plugin
-        ),
-        &data,
-    )
+    let mut message = format!("{speaker} exceeded its limit {name} = {}", exceeded.value);
+    if !exceeded.limit.is_fixed() {
+        message.push_str(&format!(
+            "; the operator can raise it: plugins.{}.limits.{name}",
+            speaker.plugin
+        ));
+    }
+    internal(message, &data)
 }
 
 /// An error that the guest returned. Which codes are its own to use is in `wit/types.wit`.

@@ -18,7 +18,9 @@ use crate::seal::State;
 use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question};
-use longshore_runtime::{Call, Failure, Plugin, Question, Record, Run, Step, Version, Work};
+use longshore_runtime::{
+    Call, Failure, Patience, Plugin, Question, Record, Run, Step, Version, Work,
+};
 use longshore_tasks::Checkpoint;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -145,14 +147,18 @@ impl<'a> Following<'a> {
             Origin::Fresh => {
                 let plugin = errand.plugin.clone();
                 let call = errand.new_call()?;
-                let run = app.runtime.run(&plugin, call.clone(), None);
+                let run = app
+                    .runtime
+                    .run(&plugin, call.clone(), None, Patience::Queue);
                 (plugin, call, run, None)
             }
             Origin::Sealed(state, plugin) => {
                 let mut call = state.call;
                 call.work = errand.work.clone();
                 call.context = errand.context();
-                let run = app.runtime.run(&plugin, call.clone(), Some(state.record));
+                let run =
+                    app.runtime
+                        .run(&plugin, call.clone(), Some(state.record), Patience::Queue);
                 // What was answered in an earlier round counts before what is offered now.
                 offered.extend(state.answers);
                 (plugin, call, run, None)
@@ -267,7 +273,7 @@ impl<'a> Following<'a> {
                     checkpoint.answers.insert(asked.key.clone(), answer);
                 }
                 Err(misfit) => {
-                    tracing::debug!(key = %asked.key, %misfit, "an answer does not fit its question; it is asked again");
+                    tracing::info!(key = %asked.key, %misfit, "an answer does not fit its question; it is asked again");
                 }
             }
         }

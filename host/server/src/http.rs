@@ -113,7 +113,7 @@ fn routes(endpoint: Arc<Endpoint>) -> Router {
             any(move |request| endpoint::serve(endpoint.clone(), request)),
         )
         .route("/healthz", get(async || health::health()))
-        .route("/readyz", get(async move || health::readiness(&app)))
+        .route("/readyz", get(async move || health::readiness(&app).await))
         .fallback(async || {
             (
                 StatusCode::NOT_FOUND,

@@ -99,28 +99,6 @@ pub(crate) fn is_string_or_integer(value: &RawValue) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Whether JSON text is nested deeper than `levels_max`. Whether it is JSON at all is for the parser to say.
-pub(crate) fn is_nested_deeper(text: &str, levels_max: usize) -> bool {
-    let (mut levels, mut in_string, mut escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_string => escaped = true,
-            b'"' => in_string = !in_string,
-            _ if in_string => {}
-            b'{' | b'[' => {
-                levels += 1;
-                if levels > levels_max {
-                    return true;
-                }
-            }
-            b'}' | b']' => levels = levels.saturating_sub(1),
-            _ => {}
-        }
-    }
-    false
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -146,12 +124,5 @@ mod tests {
         assert_eq!(members.get("n").unwrap().get(), "1.50e0");
         assert_eq!(members.string("s").as_deref(), Some("x"));
         assert_eq!(members.string("n"), None);
-    }
-
-    #[test]
-    fn depth_is_counted_outside_of_strings() {
-        assert!(!is_nested_deeper(r#"{"a":["[[[[","\"{{"]}"#, 2));
-        assert!(is_nested_deeper("[[[]]]", 2));
-        assert!(!is_nested_deeper("[[],[],[]]", 2));
     }
 }

@@ -3,12 +3,10 @@
 //! An id is kept as the text it was written in, so that it can be echoed digit by digit; one that cannot be read is never
 //! made up. It must not know of transports or methods.
 
-use crate::members::{Members, is_nested_deeper, is_string_or_integer};
+use crate::members::{Members, is_string_or_integer};
 use crate::wire::WireError;
+use longshore_runtime::json::{LEVELS_MAX, is_nested_deeper};
 use serde_json::value::RawValue;
-
-/// How deep a body may be nested. The parser's own limit is the same, for what it parses whole.
-pub(crate) const LEVELS_MAX: usize = 128;
 
 /// Size of an id, in bytes of its JSON text: it is repeated in the response and in logs.
 const ID_BYTES_MAX: usize = 1_024;

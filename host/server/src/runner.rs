@@ -8,7 +8,9 @@ use crate::wire::question;
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use longshore_runtime::contract::{InputAnswer, RpcError};
-use longshore_runtime::{Answer, Call, Failure, Plugin, Record, Run, Runtime, Step, Version};
+use longshore_runtime::{
+    Answer, Call, Failure, Patience, Plugin, Record, Run, Runtime, Step, Version,
+};
 use longshore_tasks as tasks;
 use std::collections::VecDeque;
 use std::fmt;
@@ -42,7 +44,7 @@ impl tasks::Runner for GuestRunner {
 /// Find the version that the task belongs to, and run it.
 async fn start(runtime: Runtime, call: tasks::Call, record: Option<Record>) -> Run {
     match find(&runtime, &call).await {
-        Ok((plugin, body)) => runtime.run(&plugin, body, record),
+        Ok((plugin, body)) => runtime.run(&plugin, body, record, Patience::AsLongAsItTakes),
         Err(reason) => runtime.failed_run(Failure::Unavailable(reason)),
     }
 }

@@ -58,7 +58,7 @@ pub(crate) async fn update(
         asked.is_some_and(|asked| match question::read_answer(&asked.request, answer) {
             Ok(_) => true,
             Err(misfit) => {
-                tracing::debug!(task = %id, key, %misfit, "an answer does not fit its question; the question stays");
+                tracing::info!(task = %id, key, %misfit, "an answer does not fit its question; the question stays");
                 false
             }
         })
@@ -108,6 +108,10 @@ pub(crate) fn wire_error(error: EngineError) -> WireError {
             "shutting_down",
             "the server is shutting down; try again later",
         ),
+        EngineError::Busy => WireError::internal(
+            "busy",
+            "too many tasks are running (tasks.running_bytes_max); try again when some have ended",
+        ),
         EngineError::Contended => WireError::internal(
             "contended",
             "the task is being changed by too many at once; try again",
@@ -116,7 +120,7 @@ pub(crate) fn wire_error(error: EngineError) -> WireError {
             tracing::error!(%error, "the task store failed");
             WireError::internal(
                 "store",
-                "the server cannot reach its task store; try again later",
+                "the task store failed; the operator has to restart the server, see /readyz and the log",
             )
         }
     }

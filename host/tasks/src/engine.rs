@@ -78,6 +78,9 @@ pub struct Settings {
     pub linger_ms: u64,
     /// How many runs may linger so at once; those beyond are dropped as soon as they ask.
     pub lingering_max: usize,
+    /// What the calls of running tasks may take in memory together, in bytes; a call beyond is refused as busy. Tasks that
+    /// wait without a run take none.
+    pub running_bytes_max: usize,
     /// How long a run may go on after a wish to cancel, in milliseconds.
     pub grace_ms: u64,
     /// How often expired tasks are looked for, in milliseconds.
@@ -95,6 +98,8 @@ impl Default for Settings {
             linger_ms: 30_000,
             // They hold slots that calls are waiting for; a Python guest holds a megabyte too.
             lingering_max: 128,
+            // Some ten thousand tasks of usual size.
+            running_bytes_max: 256 << 20,
             grace_ms: 1_000,
             sweep_every_ms: 500,
             sweep_batch: 256,
@@ -113,6 +118,9 @@ pub enum EngineError {
     /// No new task is taken any more.
     #[error("the server is shutting down")]
     ShuttingDown,
+    /// The running tasks take all the memory they may; nothing was made.
+    #[error("too many tasks are running")]
+    Busy,
     /// Too many writers at once; nothing was changed.
     #[error("the task is changed by too many at once")]
     Contended,
@@ -179,6 +187,10 @@ impl Engine {
             inner.drained.cancel();
             return Err(error);
         }
+        // Before anyone asks: what expired while nothing ran must not be seen as it was.
+        if let Err(error) = inner.sweep_once().await {
+            tracing::error!(%error, "expired tasks could not be looked for");
+        }
         inner.spawned.spawn(sweep::sweep(Arc::clone(&inner)));
         Ok(Self { inner })
     }
@@ -187,6 +199,13 @@ impl Engine {
     /// only that there is something to see; a listener that lags behind loses the oldest.
     pub fn changes(&self) -> broadcast::Receiver<TaskId> {
         self.inner.changes.subscribe()
+    }
+
+    /// Whether the store can be read. Changes nothing.
+    pub async fn probe(&self) -> Result<(), EngineError> {
+        let nobody = TaskId::from_bytes([0; TaskId::BYTES]);
+        self.inner.ports.store.get(&nobody).await?;
+        Ok(())
     }
 
     /// Stops, which is no cancellation: new tasks are refused, runs that can be started again are

@@ -95,6 +95,15 @@ impl Guest {
         self.refused_features
     }
 
+    /// Whether its result, or a question for being too many, was refused.
+    pub(crate) fn was_refused(&self) -> bool {
+        self.refused_result.is_some()
+            || matches!(
+                self.meter.exceeded,
+                Some(Limit::ResultBytes | Limit::Questions)
+            )
+    }
+
     pub(crate) fn refused_result(&self) -> Option<String> {
         self.refused_result.clone()
     }

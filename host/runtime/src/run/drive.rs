@@ -6,6 +6,7 @@ use super::exports;
 use super::shared::Shared;
 use super::verdict::{End, judge};
 use super::{Reply, Run, STEPS_MAX, Step};
+use crate::admission::{Admission, Patience};
 use crate::call::Call;
 use crate::clock;
 use crate::contract::InputRequest;
@@ -17,7 +18,7 @@ use crate::plugin::Plugin;
 use crate::record::Record;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::sync::{OwnedSemaphorePermit, mpsc};
+use tokio::sync::mpsc;
 use wasmtime::{Store, UpdateDeadline};
 
 /// What holds for every run.
@@ -29,6 +30,13 @@ pub(crate) struct Rules {
     pub(crate) grace: Duration,
     /// Where its news goes; `None` while it lists.
     pub(crate) newsroom: Option<Arc<Newsroom>>,
+}
+
+/// On what terms a run is started.
+#[derive(Clone, Debug)]
+pub(crate) struct Terms {
+    pub(crate) rules: Rules,
+    pub(crate) patience: Patience,
 }
 
 /// A run's place: what its guest needs of the world.
@@ -66,35 +74,13 @@ impl Seat {
     }
 }
 
-/// Slots for guests, and a bound on who waits for one.
-#[derive(Debug)]
-pub(crate) struct Admission {
-    pub(crate) slots: Arc<tokio::sync::Semaphore>,
-    pub(crate) queue: Arc<tokio::sync::Semaphore>,
-    pub(crate) queued_max: u64,
-}
-
-impl Admission {
-    async fn admit(&self) -> Result<OwnedSemaphorePermit, Failure> {
-        let gone = |_| Failure::Unavailable("the host is shutting down".to_owned());
-        if let Ok(slot) = self.slots.clone().try_acquire_owned() {
-            return Ok(slot);
-        }
-        let busy = |_| Failure::Busy {
-            queued_max: self.queued_max,
-        };
-        let _waiting = self.queue.clone().try_acquire_owned().map_err(busy)?;
-        self.slots.clone().acquire_owned().await.map_err(gone)
-    }
-}
-
 /// Start a run on the guests' threads.
 pub(crate) fn start(
     host: &Arc<Host>,
     admission: &Arc<Admission>,
     plugin: &Arc<Plugin>,
     (call, record): (Call, Option<Record>),
-    rules: Rules,
+    terms: Terms,
 ) -> Run {
     let (steps_in, steps) = mpsc::channel(STEPS_MAX);
     let (replies, replies_out) = mpsc::channel(1);
@@ -106,10 +92,11 @@ pub(crate) fn start(
         shared: shared.clone(),
         steps: steps_in,
         replies: replies_out,
-        rules,
+        rules: terms.rules,
         listing: false,
     };
-    let task = drive(host.clone(), admission.clone(), plugin.clone(), seat);
+    let admitted = (admission.clone(), terms.patience);
+    let task = drive(host.clone(), admitted, plugin.clone(), seat);
     let guest = host.threads().spawn(Box::pin(task)).abort_handle();
     Run {
         steps,
@@ -136,9 +123,14 @@ pub(crate) fn stillborn(host: &Arc<Host>, failure: Failure) -> Run {
     }
 }
 
-async fn drive(host: Arc<Host>, admission: Arc<Admission>, plugin: Arc<Plugin>, seat: Seat) {
+async fn drive(
+    host: Arc<Host>,
+    (admission, patience): (Arc<Admission>, Patience),
+    plugin: Arc<Plugin>,
+    seat: Seat,
+) {
     let steps = seat.steps.clone();
-    let last = match admission.admit().await {
+    let last = match admission.admit(&plugin.name, patience).await {
         Ok(_slot) => supervise(&host, &plugin, seat).await,
         Err(failure) => Some(Step::Failed(failure)),
     };

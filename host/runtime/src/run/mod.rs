@@ -10,7 +10,7 @@ mod exports;
 mod shared;
 mod verdict;
 
-pub(crate) use drive::{Admission, Rules, Seat, start, stillborn};
+pub(crate) use drive::{Rules, Seat, Terms, start, stillborn};
 pub(crate) use exports::{Exports, Listing, list, list_resources};
 pub(crate) use shared::Shared;
 

@@ -11,12 +11,16 @@ use crate::plugin::{Plugin, PluginError};
 use crate::record::Diverged;
 use wasmtime::{PoolConcurrencyLimitError, Store, Trap};
 
+/// The code with which a guest passes on what it was refused (JSON-RPC 2.0, "internal error").
+const INTERNAL_ERROR: i32 = -32603;
+
 /// How a guest came to its end.
 pub(super) enum End {
     Returned(wasmtime::Result<Result<Option<Answer>, RpcError>>),
     OutOfTime,
     CleanedUp,
 }
+
 /// The last step of a run. `None`: its result was reported already.
 pub(super) fn judge(end: End, plugin: &Plugin, guest: &mut Guest) -> Option<Step> {
     if guest.shared().is_completed() {
@@ -33,8 +37,8 @@ pub(super) fn judge(end: End, plugin: &Plugin, guest: &mut Guest) -> Option<Step
             ended_by_wish(guest)
         }
         // What the guest says of it is its own; the limit is the fact.
-        End::Returned(Ok(Err(_))) if guest.exceeded() == Some(Limit::ResultBytes) => {
-            Step::Failed(exceeded(Limit::ResultBytes, guest))
+        End::Returned(Ok(Err(error))) if error.code == INTERNAL_ERROR && guest.was_refused() => {
+            returned_without_result(guest)
         }
         End::Returned(Ok(Err(error))) => Step::Failed(Failure::Raised {
             error,
@@ -128,6 +132,7 @@ fn limit_of_trap(trap: &Trap) -> Option<Limit> {
         _ => None,
     }
 }
+
 pub(super) fn list_error(error: &wasmtime::Error, store: &Store<Guest>) -> PluginError {
     PluginError::List(describe(&classify(error, store.data())))
 }

@@ -201,8 +201,10 @@ pub(crate) struct Tasks {
     pub(crate) inline_window_ms: u64,
     /// How long a guest that asked stays in memory, in milliseconds; 0: not at all.
     pub(crate) linger_ms: u64,
-    /// How many guests may stay so at once.
+    /// How many guests may stay so at once; never more than a quarter of `limits.concurrent_runs`.
     pub(crate) lingering_max: u32,
+    /// What the calls of running tasks may take in memory together, in bytes.
+    pub(crate) running_bytes_max: u64,
     /// How long a cancelled guest may go on, in milliseconds.
     pub(crate) grace_ms: u64,
 }
@@ -218,6 +220,8 @@ impl Default for Tasks {
             linger_ms: 30_000,
             // They hold slots that calls may be waiting for.
             lingering_max: 128,
+            // Some ten thousand tasks of usual size.
+            running_bytes_max: 256 << 20,
             grace_ms: 1_000,
         }
     }

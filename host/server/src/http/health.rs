@@ -14,8 +14,14 @@ pub(super) fn health() -> Response {
 }
 
 /// Whether requests are taken, and which plugins are served.
-pub(super) fn readiness(app: &App) -> Response {
-    let ready = app.ready.load(Ordering::Acquire);
+pub(super) async fn readiness(app: &App) -> Response {
+    let store = app
+        .engine
+        .probe()
+        .await
+        .err()
+        .map(|error| error.to_string());
+    let ready = app.ready.load(Ordering::Acquire) && store.is_none();
     let (snapshot, catalogue) = (app.runtime.snapshot(), app.catalogue.load());
     let plugins: Vec<Value> = snapshot
         .plugins
@@ -50,7 +56,7 @@ pub(super) fn readiness(app: &App) -> Response {
     };
     respond(
         status,
-        &json!({ "ready": ready, "plugins": plugins, "refused": refused }),
+        &json!({ "ready": ready, "store_error": store, "plugins": plugins, "refused": refused }),
     )
 }
 

@@ -107,6 +107,13 @@ fn check_property(property: &Value) -> Result<(), String> {
 
 fn check_url(url: &str) -> Result<(), String> {
     let parsed: http::Uri = url.parse().map_err(|_| format!("{url:?} is no URL"))?;
+    // `https://trusted@other/` shows one host and opens another.
+    if parsed
+        .authority()
+        .is_some_and(|authority| authority.as_str().contains('@'))
+    {
+        return Err(format!("{url:?} names a user; a URL to open must not"));
+    }
     let local = matches!(parsed.host(), Some("localhost" | "127.0.0.1" | "[::1]"));
     match parsed.scheme_str() {
         Some("https") => Ok(()),
@@ -509,15 +516,27 @@ pub(crate) fn input_requests<'a>(
         .collect()
 }
 
+/// Size of one answer, in bytes of its JSON text. A record holds two of them; larger ones would pin the call to memory.
+const ANSWER_BYTES_MAX: usize = 128 << 10;
+
 /// `inputResponses`: an object whose values are objects. Each is kept as its text.
 pub(crate) fn read_responses(responses: &RawValue) -> Result<Vec<(String, String)>, String> {
     let responses: Map<String, Value> = serde_json::from_str(responses.get())
         .map_err(|_| "inputResponses is not an object".to_owned())?;
-    let read = |(key, value): (String, Value)| match value {
-        Value::Object(_) => Ok((key, value.to_string())),
-        _ => Err(format!(
-            "inputResponses.{key} is no response: an object is expected"
-        )),
+    let read = |(key, value): (String, Value)| {
+        if !value.is_object() {
+            return Err(format!(
+                "inputResponses.{key} is no response: an object is expected"
+            ));
+        }
+        let text = value.to_string();
+        if text.len() > ANSWER_BYTES_MAX {
+            return Err(format!(
+                "inputResponses.{key} has {} bytes; at most {ANSWER_BYTES_MAX} are taken",
+                text.len()
+            ));
+        }
+        Ok((key, text))
     };
     responses.into_iter().map(read).collect()
 }
@@ -558,6 +577,7 @@ mod tests {
         assert!(check_url("http://localhost:8080/").is_ok());
         for wrong in [
             "http://example.com/",
+            "https://good.example@evil.example/",
             "javascript:alert(1)",
             "file:///etc/passwd",
             "no url",

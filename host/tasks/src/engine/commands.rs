@@ -103,10 +103,14 @@ impl Inner {
         run: Option<Box<dyn Run>>,
         checkpoint: Option<Checkpoint>,
     ) -> Result<Handle, EngineError> {
+        if self.live.bytes() + call.body.len() > self.settings.running_bytes_max {
+            return Err(EngineError::Busy);
+        }
         let id = TaskId::random().map_err(|error| EngineError::Entropy(error.to_string()))?;
         let task = Task::born(id, call, birth, self.now_ms()).asked_before(checkpoint);
         // The seat is taken before the task can be found, so that no one starts a second run.
-        let claim = self.live.claim(id).ok_or(EngineError::Contended)?;
+        let mut claim = self.live.claim(id).ok_or(EngineError::Contended)?;
+        claim.weigh(&task.call);
         self.save(&task, None).await?;
         let view = task.view(None);
         let seed = run.map_or(Seed::Stored(None), |run| Seed::Adopted(run, Box::new(task)));

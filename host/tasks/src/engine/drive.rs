@@ -93,10 +93,10 @@ impl Inner {
 }
 
 /// Drives one run. A panic of the run costs its task, nothing else.
-async fn drive(inner: Arc<Inner>, claim: Claim, seed: Seed) {
+async fn drive(inner: Arc<Inner>, mut claim: Claim, seed: Seed) {
     let id = claim.id;
     let driven = AssertUnwindSafe(async {
-        match Driver::open(&inner, &claim, seed).await {
+        match Driver::open(&inner, &mut claim, seed).await {
             Ok(driver) => driver.go().await,
             Err(exit) => exit,
         }
@@ -118,7 +118,7 @@ async fn drive(inner: Arc<Inner>, claim: Claim, seed: Seed) {
 
 impl Driver {
     /// Takes the run over, or starts the one that the stored task needs.
-    async fn open(inner: &Arc<Inner>, claim: &Claim, seed: Seed) -> Result<Self, Exit> {
+    async fn open(inner: &Arc<Inner>, claim: &mut Claim, seed: Seed) -> Result<Self, Exit> {
         let (task, run, posture) = match seed {
             Seed::Adopted(run, task) => {
                 let waits = task.outstanding().next().is_some();
@@ -133,7 +133,9 @@ impl Driver {
             Seed::Stored(permit) => {
                 let opened = inner.start_stored(&claim.id).await;
                 drop(permit);
-                opened?
+                let opened = opened?;
+                claim.weigh(&opened.0.call);
+                opened
             }
         };
         Ok(Self {

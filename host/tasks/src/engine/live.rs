@@ -5,17 +5,24 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures::FutureExt as _;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::id::TaskId;
+use crate::model::Call;
+
+/// What a task with a run takes beside its call, in bytes: its driver, its run's queue, its state.
+const CALL_BYTES: usize = 4 << 10;
 
 /// The seats taken. At most one driver sits on each, so at most one run of a task is in memory.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     seats: Mutex<HashMap<TaskId, Arc<Seat>>>,
+    /// What the calls of these tasks take in memory, in bytes.
+    bytes: AtomicUsize,
 }
 
 /// Where the driver of a run is reached. The bell holds one ring: the driver looks at the durable
@@ -32,6 +39,7 @@ pub(super) struct Seat {
 #[derive(Debug)]
 pub(super) struct Claim {
     live: Arc<Live>,
+    bytes: usize,
     pub(super) id: TaskId,
     pub(super) seat: Arc<Seat>,
 }
@@ -48,6 +56,7 @@ impl Live {
                 let seat = Arc::clone(place.insert(Arc::default()));
                 Some(Claim {
                     live: Arc::clone(self),
+                    bytes: 0,
                     id,
                     seat,
                 })
@@ -76,7 +85,24 @@ impl Live {
     }
 }
 
+impl Live {
+    /// What the calls of the tasks with a run in memory take, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
+    }
+}
+
 impl Claim {
+    /// Counts the call of this task as in memory, until the seat is given back.
+    pub(super) fn weigh(&mut self, call: &Call) {
+        if self.bytes > 0 {
+            return;
+        }
+        let bytes = CALL_BYTES + call.body.len();
+        self.live.bytes.fetch_add(bytes, Ordering::Relaxed);
+        self.bytes = bytes;
+    }
+
     /// Gives the seat back; whether its bell was rung and not heard.
     pub(super) fn leave(self) -> bool {
         let seat = Arc::clone(&self.seat);
@@ -88,6 +114,7 @@ impl Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
+        self.live.bytes.fetch_sub(self.bytes, Ordering::Relaxed);
         self.live.seats.lock().remove(&self.id);
     }
 }

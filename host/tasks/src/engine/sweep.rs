@@ -31,7 +31,7 @@ pub(super) async fn sweep(inner: Arc<Inner>) {
 }
 
 impl Inner {
-    async fn sweep_once(self: &Arc<Self>) -> Result<(), EngineError> {
+    pub(super) async fn sweep_once(self: &Arc<Self>) -> Result<(), EngineError> {
         let (until_ms, batch) = (self.now_ms(), self.settings.sweep_batch.max(1));
         let mut after = None;
         while !self.draining.is_cancelled() {

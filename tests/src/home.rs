@@ -1,0 +1,166 @@
+//! Where a server lives: its config, plugins and data, the binary under test, and the components that were built.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tempfile::TempDir;
+
+/// The folder with the workspace's manifest.
+fn workspace() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap().to_owned()
+}
+
+/// The binary under test: `LONGSHORE_BIN`, else the debug build.
+///
+/// # Panics
+/// If it is not there; the message says how to build it.
+pub fn binary() -> PathBuf {
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the one setting of the tests: which binary they drive"
+    )]
+    let path = std::env::var("LONGSHORE_BIN").map_or_else(
+        |_| workspace().join("target/debug/longshore"),
+        PathBuf::from,
+    );
+    assert!(
+        path.is_file(),
+        "there is no {}: run `cargo build`",
+        path.display()
+    );
+    path
+}
+
+/// A component by its path below the target folder, such as `guests/versions/a.wasm`.
+///
+/// # Panics
+/// If it is not there; the message says how to build it.
+pub fn component(path: &str) -> PathBuf {
+    let whole = workspace().join("target").join(path);
+    assert!(
+        whole.is_file(),
+        "there is no {}: run `cargo xtask plugins`",
+        whole.display()
+    );
+    whole
+}
+
+/// The well-behaved tools.
+pub const FIXTURES: &str = "guests/fixtures/fixtures.wasm";
+/// The tools of the official suite.
+pub const CONFORMANCE: &str = "guests/conformance/conformance.wasm";
+/// The tools that misbehave.
+pub const HOSTILE: &str = "guests/hostile/hostile.wasm";
+/// The tool `version`, which answers `a`.
+pub const VERSION_A: &str = "guests/versions/a.wasm";
+/// The same tool, which answers `b`.
+pub const VERSION_B: &str = "guests/versions/b.wasm";
+
+/// The environment variable by which the whole suite runs with another linger time, in milliseconds.
+const LINGER_MS: &str = "LONGSHORE_TESTS_LINGER_MS";
+
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the one setting of the suite itself"
+)]
+fn linger_ms() -> Option<i64> {
+    let value = std::env::var(LINGER_MS).ok()?;
+    Some(value.parse().expect("a number of milliseconds"))
+}
+
+/// A home: config, plugins and data. It outlives the process, so that a server can be started again in it.
+#[derive(Debug)]
+pub struct Home {
+    folder: TempDir,
+}
+
+impl Home {
+    /// A home with these components, each named by its file stem, and these settings (TOML).
+    ///
+    /// # Panics
+    /// If a component is not built.
+    pub fn new(components: &[&str], config: &str) -> Self {
+        let folder = tempfile::Builder::new()
+            .prefix("longshore-")
+            .tempdir()
+            .unwrap();
+        let home = Self { folder };
+        fs::create_dir(home.plugins()).unwrap();
+        for path in components {
+            home.install(path);
+        }
+        home.configure(config);
+        home
+    }
+
+    /// Replaces the settings. All servers of the tests share one compile cache, and the linger time of `LINGER_MS` unless the
+    /// test says its own.
+    pub fn configure(&self, config: &str) {
+        let Ok(mut settings) = config.parse::<toml::Table>() else {
+            // A test of what the server says of it.
+            return fs::write(self.config(), config).unwrap();
+        };
+        let cache = workspace().join("target/compile-cache");
+        settings.insert(
+            "compile_cache_dir".to_owned(),
+            cache.to_str().unwrap().into(),
+        );
+        if let Some(linger_ms) = linger_ms() {
+            let tasks = settings
+                .entry("tasks")
+                .or_insert_with(|| toml::Table::new().into());
+            let tasks = tasks.as_table_mut().unwrap();
+            tasks.entry("linger_ms").or_insert(linger_ms.into());
+        }
+        fs::write(self.config(), settings.to_string()).unwrap();
+    }
+
+    /// The folder with all of it.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The config file.
+    pub fn config(&self) -> PathBuf {
+        self.folder.path().join("longshore.toml")
+    }
+
+    /// The folder of the plugins.
+    pub fn plugins(&self) -> PathBuf {
+        self.folder.path().join("plugins")
+    }
+
+    /// The data folder.
+    pub fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    /// Copies a component in, under the name of its file.
+    pub fn install(&self, path: &str) {
+        let name = Path::new(path).file_name().unwrap().to_str().unwrap();
+        self.install_as(name, &fs::read(component(path)).unwrap());
+    }
+
+    /// Puts a file in at once, or in the place of the one that is there.
+    pub fn install_as(&self, name: &str, bytes: &[u8]) {
+        let part = self.folder.path().join("part");
+        fs::write(&part, bytes).unwrap();
+        fs::rename(&part, self.plugins().join(name)).unwrap();
+    }
+
+    /// The command that serves this home on a free port.
+    pub fn command(&self) -> Command {
+        let mut command = Command::new(binary());
+        command
+            .arg("serve")
+            .args(["--listen", "127.0.0.1:0"])
+            .arg("--config")
+            .arg(self.config())
+            .arg("--plugins")
+            .arg(self.plugins())
+            .arg("--data")
+            .arg(self.data());
+        command
+    }
+}
