@@ -185,8 +185,10 @@ impl Driver {
 
     fn due_ms(&self) -> u64 {
         let linger_ends_ms = match self.posture {
-            Posture::Waiting { until_ms, .. } => until_ms,
-            Posture::Running | Posture::Replaying(_) => None,
+            // After the wish no answer comes; the grace period ends what waits for one, and the
+            // task with it. Let go before that, nobody would end it.
+            Posture::Waiting { until_ms, .. } if self.grace_ends_ms.is_none() => until_ms,
+            Posture::Waiting { .. } | Posture::Running | Posture::Replaying(_) => None,
         };
         let due = [self.grace_ends_ms, self.expires_ms, linger_ends_ms];
         due.into_iter().flatten().min().unwrap_or(u64::MAX)

@@ -37,6 +37,23 @@ async fn a_run_that_does_not_is_ended_after_the_grace_period_every_time() {
 }
 
 #[tokio::test]
+async fn a_run_that_asks_on_after_the_wish_is_ended_after_the_grace_period() {
+    for linger_ms in [0, 30_000] {
+        let world = World::lingering(linger_ms);
+        let engine = world.engine().await;
+        let id = create(&engine, "wait ask:a").await;
+        world.until_in_memory(1).await;
+        cancel(&engine, &id).await;
+        world.clock.advance_ms(999);
+        settle().await;
+        assert_eq!(view(&engine, &id).await.status, Status::Working);
+        world.clock.advance_ms(1);
+        reach(&engine, &id, Status::Cancelled).await;
+        world.until_in_memory(0).await;
+    }
+}
+
+#[tokio::test]
 async fn what_ends_within_the_grace_period_stands() {
     let world = World::new();
     let engine = world.engine().await;
