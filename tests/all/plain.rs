@@ -1,7 +1,7 @@
 //! Plain calls and lists: what a client gets that knows nothing of tasks.
 
 use crate::servers::shared;
-use longshore_tests::client::{META_LOG_LEVEL, Message, TASKS};
+use longshore_tests::client::{Connection, META_LOG_LEVEL, Message, TASKS};
 use longshore_tests::server::{FIXTURES, HOSTILE, Server};
 use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
@@ -240,6 +240,20 @@ fn is_taken(server: &Server, tool: &str) -> bool {
     error.is_some_and(|error| error["data"]["reason"] == "busy")
 }
 
+/// A call that has the slot. It is made again if it came while the slot was looked at, which takes a call too.
+fn take_slot(server: &Server, tool: &str) -> Connection {
+    wait_for("a call with the slot", PATIENCE, || {
+        let mut connection = server.connect();
+        let message = Message::call(tool, json!({}));
+        connection.write(&message.bytes(server.address())).unwrap();
+        wait_for("the slot to be taken, or not", PATIENCE, || {
+            let refused = connection.has_answer();
+            (refused || is_taken(server, "env")).then_some(!refused)
+        })
+        .then_some(connection)
+    })
+}
+
 fn check_freed(server: &Server, tool: &str) {
     within("freeing the slot", Duration::from_secs(1), || {
         wait_for("the slot to be free", PATIENCE, || {
@@ -252,21 +266,7 @@ fn check_freed(server: &Server, tool: &str) {
 fn a_client_that_goes_away_ends_its_call() {
     let server = Server::start(&[HOSTILE], ONE_SLOT);
     for tool in ["spin", "sleep_for_ever", "poll_flood"] {
-        let call = || {
-            let mut connection = server.connect();
-            let message = Message::call(tool, json!({}));
-            connection.write(&message.bytes(server.address())).unwrap();
-            connection
-        };
-        let mut connection = call();
-        wait_for("the slot to be taken", PATIENCE, || {
-            // To look takes the slot for a moment too, and so may have the call refused.
-            if connection.has_answer() {
-                connection = call();
-            }
-            is_taken(&server, "env").then_some(())
-        });
-        connection.close();
+        take_slot(&server, tool).close();
         check_freed(&server, "env");
     }
 }

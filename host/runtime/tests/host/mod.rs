@@ -4,8 +4,8 @@ use longshore_runtime::contract::{
     ClientFeatures, ContentBlock, ElicitAction, ElicitAnswer, InputAnswer,
 };
 use longshore_runtime::{
-    Answer, Call, Compiler, Context, Failure, Limits, Plugin, Record, Run, Runtime, Settings, Step,
-    Work,
+    Answer, Call, Compiler, Context, Failure, Limits, Patience, Plugin, Record, Run, Runtime,
+    Settings, Step, Work,
 };
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -119,7 +119,9 @@ impl Served {
     }
 
     pub(crate) fn again(&self, plugin: &str, call: &Call, record: Option<Record>) -> Run {
-        self.runtime.run(&self.plugin(plugin), call.clone(), record)
+        let plugin = self.plugin(plugin);
+        self.runtime
+            .run(&plugin, call.clone(), record, Patience::Queue)
     }
 }
 
