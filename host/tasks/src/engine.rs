@@ -43,6 +43,10 @@ use live::Live;
 /// run, its owner, the sweep; only a storm of answers comes near.
 const CONFLICTS_MAX: usize = 64;
 
+/// How many of these come at once; after that there is a wait between, in milliseconds. A group commit takes a few.
+const CONFLICTS_AT_ONCE: usize = 8;
+const CONFLICT_WAIT_MS: u64 = 5;
+
 /// How long a shutdown waits, after the drain time, for writes under way, in milliseconds. A write
 /// takes about one; a store that takes longer is lost anyway.
 const LAST_WRITES_MS: u64 = 2_000;
@@ -280,7 +284,8 @@ impl Inner {
         id: &TaskId,
         command: impl Fn(&Task) -> Command + Send + Sync,
     ) -> Result<Task, EngineError> {
-        for _ in 0..CONFLICTS_MAX {
+        for conflicts in 0..CONFLICTS_MAX {
+            self.give_way(conflicts).await;
             let (task, revision) = self.load(id).await?;
             let at = Moment {
                 now_ms: self.now_ms(),
@@ -301,6 +306,18 @@ impl Inner {
             }
         }
         Err(EngineError::Contended)
+    }
+
+    /// Lets the other writer end: a store may refuse a write before the one it conflicts with can be read.
+    async fn give_way(&self, conflicts: usize) {
+        match conflicts {
+            0 => {}
+            1..CONFLICTS_AT_ONCE => tokio::task::yield_now().await,
+            _ => {
+                let until_ms = self.now_ms().saturating_add(CONFLICT_WAIT_MS);
+                self.ports.clock.sleep_until(until_ms).await;
+            }
+        }
     }
 
     async fn act(
