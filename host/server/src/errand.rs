@@ -7,7 +7,7 @@ use crate::meta::Meta;
 use crate::params::Rounds;
 use crate::runner::Speaker;
 use crate::seal::Binding;
-use crate::wire::{WireError, question};
+use crate::wire::{WireError, response};
 use longshore_runtime::contract::ClientFeatures;
 use longshore_runtime::{Call, Context, Plugin, Work};
 use longshore_tasks::Principal;
@@ -70,7 +70,7 @@ impl Errand {
         let Some(responses) = &self.rounds.input_responses else {
             return Ok(BTreeMap::new());
         };
-        let responses = question::read_responses(responses).map_err(WireError::invalid_params)?;
+        let responses = response::read_responses(responses).map_err(WireError::invalid_params)?;
         Ok(responses.into_iter().collect())
     }
 

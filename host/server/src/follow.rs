@@ -17,7 +17,7 @@ use crate::runner::{self, Adopted, TaskRun};
 use crate::seal::State;
 use crate::task_methods;
 use crate::wire::object::Object;
-use crate::wire::{WireError, notification, question};
+use crate::wire::{WireError, notification, question, response};
 use longshore_runtime::{
     Call, Failure, Patience, Plugin, Question, Record, Run, Step, Version, Work,
 };
@@ -268,7 +268,7 @@ impl<'a> Following<'a> {
             let Some(answer) = self.offered.remove(&asked.key) else {
                 continue;
             };
-            match question::read_answer(&asked.request, &answer) {
+            match response::read_answer(&asked.request, &answer) {
                 Ok(_) => {
                     checkpoint.answers.insert(asked.key.clone(), answer);
                 }

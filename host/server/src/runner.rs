@@ -4,7 +4,7 @@
 
 use crate::failure;
 use crate::result::Results;
-use crate::wire::question;
+use crate::wire::{question, response};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use longshore_runtime::contract::{InputAnswer, RpcError};
@@ -265,7 +265,7 @@ pub(crate) fn typed_answers(asked: &[Question], answers: &[(String, Payload)]) -
                 .iter()
                 .find(|(key, _)| *key == asked.key)
                 .map(|(_, text)| text.as_str());
-            question::read_answer(&asked.request, text.unwrap_or("null")).unwrap_or_else(|misfit| {
+            response::read_answer(&asked.request, text.unwrap_or("null")).unwrap_or_else(|misfit| {
             tracing::error!(key = %asked.key, %misfit, "an answer that was taken cannot be read");
             InputAnswer::Refused(RpcError { code: -32603, message: misfit.to_string(), data: None })
         })

@@ -4,7 +4,7 @@
 
 use crate::app::App;
 use crate::wire::object::Object;
-use crate::wire::{WireError, question, subscription};
+use crate::wire::{WireError, question, response, subscription};
 use longshore_tasks::{EngineError, Principal, Status, TaskId, TaskView};
 use serde_json::value::RawValue;
 
@@ -52,10 +52,10 @@ pub(crate) async fn update(
 ) -> Result<String, WireError> {
     let id = parse(task_id)?;
     let view = app.engine.get(&id, principal).await.map_err(wire_error)?;
-    let mut responses = question::read_responses(responses).map_err(WireError::invalid_params)?;
+    let mut responses = response::read_responses(responses).map_err(WireError::invalid_params)?;
     responses.retain(|(key, answer)| {
         let asked = view.questions.iter().find(|asked| asked.key == *key);
-        asked.is_some_and(|asked| match question::read_answer(&asked.request, answer) {
+        asked.is_some_and(|asked| match response::read_answer(&asked.request, answer) {
             Ok(_) => true,
             Err(misfit) => {
                 tracing::info!(task = %id, key, %misfit, "an answer does not fit its question; the question stays");

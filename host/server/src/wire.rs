@@ -6,7 +6,7 @@
 //! - `given`: filled prompts, resources, suggestions.
 //! - `notification`: progress and log messages of a request.
 //! - `object`: writing JSON objects member by member, raw members unchanged.
-//! - `question`: questions to the client, and answers back.
+//! - `question`, `response`: questions to the client, and its answers.
 //! - `rpc`: the JSON-RPC envelope.
 //! - `subscription`: what goes over a stream of notifications.
 //!
@@ -19,6 +19,7 @@ pub(crate) mod given;
 pub(crate) mod notification;
 pub(crate) mod object;
 pub(crate) mod question;
+pub(crate) mod response;
 pub(crate) mod rpc;
 pub(crate) mod subscription;
 
