@@ -229,6 +229,14 @@ fn two_plugins_with_one_name_of_a_tool() {
         "{tools:?}"
     );
     assert_eq!(server.call("version", json!({})).text(), "a");
+    wait_for("/readyz to name the loser", BOUND, || {
+        let (_, text) = server.get("/readyz");
+        let said: Value = serde_json::from_str(&text).unwrap();
+        let plugins = said["plugins"].as_array().unwrap();
+        let loser = plugins.iter().find(|plugin| plugin["name"] == "z")?;
+        let left_out = &loser["left_out"][0];
+        (loser["tools"] == 0 && left_out["name"] == "version").then_some(())
+    });
 }
 
 #[test]

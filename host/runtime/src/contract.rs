@@ -61,6 +61,26 @@ const FEATURES: [ClientFeatures; 7] = [
     ClientFeatures::TASKS,
 ];
 
+/// Their names as MCP has them, in the same order.
+const FEATURE_NAMES: [&str; 7] = [
+    "elicitation.form",
+    "elicitation.url",
+    "sampling",
+    "sampling.tools",
+    "sampling.context",
+    "roots",
+    "tasks",
+];
+
+/// The names of features, for a person.
+pub(crate) fn feature_names(features: ClientFeatures) -> Vec<&'static str> {
+    let names = FEATURES.iter().zip(FEATURE_NAMES);
+    names
+        .filter(|(flag, _)| features.contains(**flag))
+        .map(|(_, name)| name)
+        .collect()
+}
+
 // Flags are the one kind of generated type that takes no derives.
 impl Serialize for ClientFeatures {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

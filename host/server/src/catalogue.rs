@@ -22,7 +22,7 @@ use longshore_runtime::{Plugin, Snapshot};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub(crate) use offer::Offer;
+pub(crate) use offer::{Counts, LeftOut, Offer};
 pub(crate) use prompt::CataloguePrompt;
 pub(crate) use resource::{CatalogueResource, CatalogueTemplate};
 pub(crate) use shelf::{Entry, Kind, Shelf};
@@ -83,8 +83,24 @@ impl Catalogue {
         self.templates.iter().find(|template| template.fits(uri))
     }
 
-    /// What a plugin offers.
-    pub(crate) fn of_plugin(&self, plugin: &str) -> Option<&Offer> {
-        self.plugins.get(plugin)
+    /// What a plugin serves: how many entries of each list, and what is left out, by itself or because another plugin has one
+    /// of that name.
+    pub(crate) fn of_plugin(&self, plugin: &str) -> Option<(Counts, Vec<LeftOut>)> {
+        let offer = self.plugins.get(plugin)?;
+        let taken = [
+            self.tools.taken(&offer.tools),
+            self.prompts.taken(&offer.prompts),
+            self.resources.taken(&offer.resources),
+            self.templates.taken(&offer.templates),
+        ];
+        let mut counts = offer.counts();
+        for ((_, count), taken) in counts.iter_mut().zip(&taken) {
+            *count -= taken.len();
+        }
+        let left_out = offer.left_out.iter().cloned();
+        Some((
+            counts,
+            left_out.chain(taken.into_iter().flatten()).collect(),
+        ))
     }
 }

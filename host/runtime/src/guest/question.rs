@@ -5,7 +5,9 @@
 use super::Guest;
 use super::task::{decode, encode};
 use crate::contract::generated::longshore::plugin::task::InputError;
-use crate::contract::{ClientFeatures, IncludeContext, InputAnswer, InputKind, InputRequest};
+use crate::contract::{
+    ClientFeatures, IncludeContext, InputAnswer, InputKind, InputRequest, feature_names,
+};
 use crate::limits::Limit;
 use crate::record::Import;
 use crate::run::{Question, Reply, Step};
@@ -68,8 +70,8 @@ impl Guest {
             self.refused_features = missing;
         }
         Ok(Some(format!(
-            "the client did not declare {:?}",
-            self.refused_features
+            "the client did not declare {}",
+            feature_names(self.refused_features).join(", ")
         )))
     }
 

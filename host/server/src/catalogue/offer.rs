@@ -22,6 +22,9 @@ pub(crate) struct Offer {
     pub(crate) left_out: Vec<LeftOut>,
 }
 
+/// How many entries of each list, by its name.
+pub(crate) type Counts = [(&'static str, usize); 4];
+
 /// An entry that is not served.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct LeftOut {
@@ -66,7 +69,7 @@ impl Offer {
     }
 
     /// How many entries of each list are right.
-    pub(crate) fn counts(&self) -> [(&'static str, usize); 4] {
+    pub(crate) fn counts(&self) -> Counts {
         [
             ("tools", self.tools.len()),
             ("prompts", self.prompts.len()),

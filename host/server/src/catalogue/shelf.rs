@@ -1,5 +1,6 @@
 //! Entries of one kind, by the key under which clients ask for them.
 
+use super::offer::LeftOut;
 use longshore_runtime::Plugin;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -92,6 +93,26 @@ impl<E: Entry> Shelf<E> {
                 ),
             }
         }
+    }
+
+    /// Those of these entries whose key another plugin has taken.
+    pub(super) fn taken(&self, entries: &[Arc<E>]) -> Vec<LeftOut> {
+        let lost = |entry: &&Arc<E>| {
+            !self
+                .get(entry.key())
+                .is_some_and(|kept| Arc::ptr_eq(kept, entry))
+        };
+        let told = |entry: &Arc<E>| {
+            let winner = self
+                .get(entry.key())
+                .map_or("another", |kept| &kept.plugin().name);
+            LeftOut {
+                kind: E::KIND.name(),
+                name: entry.key().to_owned(),
+                reason: format!("the plugin {winner} has one of that name"),
+            }
+        };
+        entries.iter().filter(lost).map(told).collect()
     }
 
     /// An entry by its key.

@@ -29,11 +29,11 @@ pub(super) async fn readiness(app: &App) -> Response {
         .map(|plugin| {
             let mut said = json!({ "name": plugin.name, "version": plugin.version });
             // It is loaded a moment before it is in the catalogue.
-            if let Some(offer) = catalogue.of_plugin(&plugin.name) {
-                for (list, count) in offer.counts() {
+            if let Some((counts, left_out)) = catalogue.of_plugin(&plugin.name) {
+                for (list, count) in counts {
                     said[list] = count.into();
                 }
-                said["left_out"] = json!(offer.left_out);
+                said["left_out"] = json!(left_out);
             }
             said
         })
