@@ -173,7 +173,8 @@ fn tests() -> Result<()> {
 
 /// Correctness never depends on a guest that lingers: with a linger time of zero every answer goes through a replay.
 fn replay() -> Result<()> {
-    let mut cargo = process::cargo(&["test", "--package", "longshore-tests"]);
+    // The whole workspace, though one test of it: a single package has other features, and half of it would be built again.
+    let mut cargo = process::cargo(&["test", "--workspace", "--test", "all"]);
     process::run(cargo.env("LONGSHORE_TESTS_LINGER_MS", "0"))
 }
 
