@@ -75,7 +75,7 @@ enum PluginCommand {
 }
 
 /// Do what the command line says.
-pub(crate) fn run() -> ExitCode {
+pub fn run() -> ExitCode {
     let done = match Cli::parse().command {
         Command::Compile {
             memory_bytes,

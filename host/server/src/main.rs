@@ -1,54 +1,7 @@
-//! `longshore`: runs untrusted WebAssembly plugins as MCP tools.
-//!
-//! The only part that knows the wire. From the outside in:
-//!
-//! - `cli`, `config`, `logs`, `inspect`: commands and settings.
-//! - `app`: the wiring.
-//! - `http`: the transport. Knows no method.
-//! - `message`, `members`, `strict`, `meta`, `method`, `params`, `headers`: reading a request.
-//! - `ladder`, `resolve`: the checks of a request in their order. Then `lists`, `call`, `follow`, `listen` or `task_methods`,
-//!   whose answer is an `outcome`.
-//! - `listen`: streams of notifications.
-//! - `catalogue`: what is served. Knows no request.
-//! - `call`, `errand`, `follow`, `parked`, `seal`: work for a plugin, over several rounds.
-//! - `runner`, `result`, `answer`, `failure`: the adapter between tasks and guests, and the wording of what went right or wrong.
-//! - `schema`: JSON Schemas of strangers.
-//! - `wire`: the protocol's texts. Knows no transport.
-
-mod answer;
-mod app;
-mod call;
-mod catalogue;
-mod cli;
-mod config;
-mod errand;
-mod failure;
-mod follow;
-mod headers;
-mod http;
-mod inspect;
-mod ladder;
-mod listen;
-mod lists;
-mod logs;
-mod members;
-mod message;
-mod meta;
-mod method;
-mod outcome;
-mod params;
-mod parked;
-mod resolve;
-mod result;
-mod runner;
-mod schema;
-mod seal;
-mod strict;
-mod task_methods;
-mod wire;
+//! The program; all of it is in the library.
 
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    cli::run()
+    longshore::run()
 }
