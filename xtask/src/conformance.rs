@@ -102,14 +102,15 @@ fn run_all(suite: &Suite, chosen: &[Scenario], url: &str, folder: &Path) -> usiz
     let watch = Stopwatch::start();
     let mut verdicts = Vec::new();
     for scenario in chosen {
-        let found = suite.run(scenario, url, &folder.join(&scenario.name));
+        let found = suite.run(scenario, url, &folder.join(scenario.folder()));
         let (verdict, note) = judge(scenario.expected, &found);
         let word = match verdict {
             Verdict::Pass => "PASS",
             Verdict::Fail => "FAIL",
             Verdict::Skip => "SKIP",
         };
-        println!("{word} {} ({note})", scenario.name);
+        let wire = scenario.wire.as_deref().unwrap_or("its own wire");
+        println!("{word} {} [{wire}] ({note})", scenario.name);
         for line in found.iter().flat_map(|found| &found.complaints) {
             println!("     {line}");
         }

@@ -24,6 +24,14 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
+    /// The name of the folder for its results.
+    pub(crate) fn folder(&self) -> String {
+        match &self.wire {
+            Some(wire) => format!("{}@{wire}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
     fn parse(word: &str, expected: Expected) -> Self {
         let (name, wire) = match word.split_once('@') {
             Some((name, wire)) => (name, Some(wire.to_owned())),

@@ -2,13 +2,14 @@
 
 use crate::catalogue::Catalogue;
 use crate::config::Config;
-use crate::http::{self, Stop};
+use crate::http::{self, Sessions};
 use crate::listen::feed::{self, Gathering};
 use crate::listen::hub::Hub;
 use crate::parked::ParkedCalls;
 use crate::result::Results;
 use crate::runner::{GuestRunner, Wording};
 use crate::seal::Sealer;
+use crate::stdio;
 use crate::wire::question::check_question;
 use anyhow::Context as _;
 use arc_swap::ArcSwap;
@@ -29,8 +30,21 @@ use tokio_util::sync::CancellationToken;
 /// The hidden command by which this program compiles components in a process of its own.
 pub(crate) const COMPILE_COMMAND: &str = "compile-component";
 
-/// How often parked calls whose time is over are ended, in milliseconds. They hold memory, nothing else waits for it.
+/// How often parked calls and sessions whose time is over are ended, in milliseconds. They hold memory, nothing else waits for
+/// it.
 const SWEEP_EVERY_MS: u64 = 5_000;
+
+/// How long the engine may wait for guests that cannot go on later when a stdio server ends: its launcher waits too.
+const STDIO_DRAIN: Duration = Duration::from_secs(1);
+
+/// The end, in two steps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Stop {
+    /// Take nothing new, and let go on what goes on, for a while.
+    pub(crate) begin: CancellationToken,
+    /// Let nothing go on.
+    pub(crate) now: CancellationToken,
+}
 
 /// The parts that serve requests.
 pub(crate) struct App {
@@ -48,6 +62,8 @@ pub(crate) struct App {
     pub(crate) results: Arc<Results>,
     /// Calls that wait in memory from round to round.
     pub(crate) parked: ParkedCalls,
+    /// Sessions of older clients over HTTP.
+    pub(crate) sessions: Sessions,
     /// What is served; one value at a time.
     pub(crate) catalogue: ArcSwap<Catalogue>,
     /// Who listens to what.
@@ -68,17 +84,44 @@ impl fmt::Debug for App {
     }
 }
 
-/// Serve until a signal says to stop.
+/// Serve over HTTP until a signal says to stop.
 ///
 /// # Errors
 /// If something that is needed cannot be had; the text says what.
-pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
+pub(crate) async fn serve_http(config: Config) -> anyhow::Result<()> {
     // First, so that a port that is taken shows at once. Who connects now waits until all is ready.
     let listener = TcpListener::bind(config.listen)
         .await
         .with_context(|| format!("cannot listen at {}", config.listen))?;
     let address = listener.local_addr()?;
     let stop = Stop::default();
+    let (app, mut background) = launch(config, &stop).await?;
+    // Whatever the log's format and level: others wait for this line.
+    eprintln!("listening on http://{address}/mcp");
+    let drain = Duration::from_millis(app.config.http.drain_ms);
+    let served = app
+        .run(http::serve(&app, listener, &stop), &stop, drain)
+        .await;
+    background.shutdown().await;
+    tracing::info!("stopped");
+    served.context("the listening address was lost")
+}
+
+/// Serve one client over standard input and output until the input ends, or a signal says to stop.
+///
+/// # Errors
+/// If something that is needed cannot be had; the text says what.
+pub(crate) async fn serve_stdio(config: Config) -> anyhow::Result<()> {
+    let stop = Stop::default();
+    let (app, mut background) = launch(config, &stop).await?;
+    app.run(stdio::serve(&app, &stop), &stop, STDIO_DRAIN).await;
+    background.shutdown().await;
+    tracing::info!("stopped");
+    Ok(())
+}
+
+/// All parts, ready to serve, and what goes on beside them.
+async fn launch(config: Config, stop: &Stop) -> anyhow::Result<(Arc<App>, JoinSet<()>)> {
     let mut background = JoinSet::new();
     background.spawn(follow_signals(stop.clone())?);
     let app = Arc::new(App::start(config, stop.begin.clone()).await?);
@@ -86,14 +129,9 @@ pub(crate) async fn serve(config: Config) -> anyhow::Result<()> {
     background.spawn(feed::tell_of_lists(app.clone()));
     background.spawn(feed::tell_of_plugins(app.clone()));
     background.spawn(feed::tell_of_tasks(app.hub.clone(), app.engine.clone()));
-    background.spawn(sweep_parked(app.clone()));
+    background.spawn(sweep(app.clone()));
     app.ready.store(true, Ordering::Release);
-    // Whatever the log's format and level: others wait for this line.
-    eprintln!("listening on http://{address}/mcp");
-    let ended = app.run(listener, &stop).await;
-    background.shutdown().await;
-    tracing::info!("stopped");
-    ended
+    Ok((app, background))
 }
 
 impl App {
@@ -128,6 +166,7 @@ impl App {
         let engine = Engine::start(ports, engine_settings(&config)).await?;
         let listen = &config.listening;
         let hub = Hub::new(listen.streams_max, listen.streams_per_client_max);
+        let sessions = Sessions::new(config.sessions.clone());
         let app = Self {
             hub,
             gathering: Gathering::default(),
@@ -139,6 +178,7 @@ impl App {
             sealer,
             results,
             parked: ParkedCalls::default(),
+            sessions,
             catalogue: ArcSwap::default(),
             ready: AtomicBool::new(false),
         };
@@ -148,8 +188,7 @@ impl App {
     }
 
     /// Serve until the stop; then end in order. Tasks stay as they are stored: a shutdown is no cancellation.
-    async fn run(self: &Arc<Self>, listener: TcpListener, stop: &Stop) -> anyhow::Result<()> {
-        let drain = Duration::from_millis(self.config.http.drain_ms);
+    async fn run<T>(&self, serving: impl Future<Output = T>, stop: &Stop, drain: Duration) -> T {
         let end_tasks = async {
             stop.begin.cancelled().await;
             self.ready.store(false, Ordering::Release);
@@ -159,8 +198,7 @@ impl App {
                 () = stop.now.cancelled() => self.engine.shutdown(Duration::ZERO).await,
             }
         };
-        let (served, ()) = tokio::join!(http::serve(self, listener, stop), end_tasks);
-        served.context("the listening address was lost")
+        tokio::join!(serving, end_tasks).0
     }
 }
 
@@ -246,10 +284,11 @@ async fn follow_plugins(app: Arc<App>) {
     }
 }
 
-async fn sweep_parked(app: Arc<App>) {
+async fn sweep(app: Arc<App>) {
     loop {
         let now_ms = app.clock.now_ms();
         app.parked.sweep(now_ms);
+        app.sessions.sweep(now_ms);
         app.clock
             .sleep_until(now_ms.saturating_add(SWEEP_EVERY_MS))
             .await;

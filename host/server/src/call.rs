@@ -34,7 +34,7 @@ pub(crate) async fn call(
     notices: &Notices,
 ) -> Result<Outcome, WireError> {
     let CallRequest { tool, errand } = request;
-    let plan = plan(tool, errand.meta.features)?;
+    let plan = plan(tool, errand)?;
     let offered = errand.offered_answers()?;
     let origin = Origin::of(app, errand).await?;
     if let Work::Tool { arguments, .. } = &errand.work
@@ -49,8 +49,12 @@ pub(crate) async fn call(
     Box::pin(following.follow(plan, notices)).await
 }
 
-fn plan(tool: &CatalogueTool, features: ClientFeatures) -> Result<Plan, WireError> {
-    let has_tasks = features.contains(ClientFeatures::TASKS);
+fn plan(tool: &CatalogueTool, errand: &Errand) -> Result<Plan, WireError> {
+    if errand.session.is_some() {
+        // Older clients know no tasks of this kind; they wait, and are asked while they do.
+        return Ok(Plan::Plain);
+    }
+    let has_tasks = errand.meta.features.contains(ClientFeatures::TASKS);
     match (tool.task_support, has_tasks) {
         (TaskSupport::Forbidden, _) | (TaskSupport::Optional, false) => Ok(Plan::Plain),
         (TaskSupport::Required, false) => Err(WireError::tasks_required(&format!(

@@ -2,8 +2,8 @@
 
 use crate::app::{self, COMPILE_COMMAND};
 use crate::config::{Config, Flags};
-use crate::{inspect, logs};
-use clap::{Parser, Subcommand};
+use crate::{auth, inspect, logs};
+use clap::{Args, Parser, Subcommand};
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -23,20 +23,14 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Serve the plugins of a directory.
-    Serve {
-        /// The configuration, in TOML.
-        #[arg(long, value_name = "FILE")]
-        config: Option<PathBuf>,
-        /// Where to listen [default: 127.0.0.1:7777].
-        #[arg(long, value_name = "ADDR")]
-        listen: Option<SocketAddr>,
-        /// The directory of the plugins [default: ./plugins].
-        #[arg(long, value_name = "DIR")]
-        plugins: Option<PathBuf>,
-        /// The directory of tasks, keys and components [default: ./data].
-        #[arg(long, value_name = "DIR")]
-        data: Option<PathBuf>,
+    /// Serve the plugins of a directory over HTTP.
+    Serve(ServeArgs),
+    /// Serve the plugins of a directory to the one client at standard input and output.
+    Stdio(ServeArgs),
+    /// Make a token for a caller, and the lines of the configuration that let it in.
+    Token {
+        /// Who gets it.
+        principal: String,
     },
     /// Look at one plugin.
     #[command(subcommand)]
@@ -49,6 +43,36 @@ enum Command {
         /// Time, in seconds of one core.
         cpu_s: u64,
     },
+}
+
+#[derive(Debug, Args)]
+struct ServeArgs {
+    /// The configuration, in TOML.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Where to listen [default: 127.0.0.1:7777]; means nothing to `stdio`.
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+    /// The directory of the plugins [default: ./plugins].
+    #[arg(long, value_name = "DIR")]
+    plugins: Option<PathBuf>,
+    /// The directory of tasks, keys and components [default: ./data].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl ServeArgs {
+    /// What they and the file say. From here on there is a log.
+    fn load(self) -> anyhow::Result<Config> {
+        let flags = Flags {
+            listen: self.listen,
+            plugins_dir: self.plugins,
+            data_dir: self.data,
+        };
+        let config = Config::load(self.config.as_deref(), flags)?;
+        logs::init(&config);
+        Ok(config)
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -83,24 +107,13 @@ pub fn run() -> ExitCode {
         } => {
             return longshore_runtime::child_main(memory_bytes, cpu_s);
         }
-        Command::Serve {
-            config,
-            listen,
-            plugins,
-            data,
-        } => {
-            let flags = Flags {
-                listen,
-                plugins_dir: plugins,
-                data_dir: data,
-            };
-            Config::load(config.as_deref(), flags)
-                .map_err(Into::into)
-                .and_then(|config| {
-                    logs::init(&config);
-                    block_on(app::serve(config))
-                })
-        }
+        Command::Serve(args) => args
+            .load()
+            .and_then(|config| block_on(app::serve_http(config))),
+        Command::Stdio(args) => args
+            .load()
+            .and_then(|config| block_on(app::serve_stdio(config))),
+        Command::Token { principal } => token(&principal),
         Command::Plugin(PluginCommand::Inspect { file, json, config }) => {
             block_on(inspect::inspect(&file, config.as_deref(), json)).and_then(|text| print(&text))
         }
@@ -115,6 +128,15 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// The token goes to its owner, the lines to the configuration; nothing is kept.
+fn token(principal: &str) -> anyhow::Result<()> {
+    let (token, sha256) = auth::new_token()?;
+    let principal = toml::Value::from(principal);
+    print(&format!(
+        "# the token, for its owner alone: {token}\n[[auth.tokens]]\nprincipal = {principal}\nsha256 = \"{sha256}\""
+    ))
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

@@ -4,15 +4,18 @@
 //! program runs by: every value present and sensible. Flags win over the file. This is its only home: nothing else reads files
 //! or the environment for settings.
 
+mod callers;
 mod check;
 mod written;
 
+use crate::auth::Tokens;
 use longshore_runtime::Limits;
 use longshore_runtime::contract::TaskSupport;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
+pub(crate) use callers::SessionSettings;
 pub(crate) use written::{CacheScope, Http, LogFormat};
 
 /// What the program runs by.
@@ -30,6 +33,10 @@ pub(crate) struct Config {
     pub(crate) log: written::Log,
     /// The transport.
     pub(crate) http: Http,
+    /// Who may call.
+    pub(crate) auth: Tokens,
+    /// Sessions of older clients.
+    pub(crate) sessions: SessionSettings,
     /// What gateways route by.
     pub(crate) routing: written::Routing,
     /// Lists.
@@ -183,6 +190,7 @@ mod tests {
         assert_eq!(parse(SAMPLE).unwrap(), defaults);
         let mut stated = parse(&uncommented(SAMPLE)).unwrap();
         assert!(stated.plugins.remove("example").is_some());
+        assert_ne!(std::mem::take(&mut stated.auth), defaults.auth);
         assert_eq!(stated, defaults);
     }
 
@@ -236,6 +244,15 @@ mod tests {
             ),
             ("[http]\nallowed_hosts = [\"a/b\"]", "http.allowed_hosts"),
             ("[log]\nlevel = \"loud\"", "log.level"),
+            ("[sessions]\nsessions_max = 0", "sessions.sessions_max"),
+            (
+                "[[auth.tokens]]\nprincipal = \"a\"\nsha256 = \"ab\"",
+                "auth.tokens.sha256",
+            ),
+            (
+                "[[auth.tokens]]\nprincipal = \"anonymous\"\nsha256 = \"\"",
+                "auth.tokens.principal",
+            ),
             (
                 "[plugins.a.tools.t]\ntask_support = \"always\"",
                 "task_support",

@@ -3,6 +3,7 @@
 //! It must not know how a run is followed.
 
 use crate::app::App;
+use crate::legacy::session::Session;
 use crate::meta::Meta;
 use crate::params::Rounds;
 use crate::runner::Speaker;
@@ -27,6 +28,8 @@ pub(crate) struct Errand {
     pub(crate) rounds: Rounds,
     /// Who calls.
     pub(crate) principal: Principal,
+    /// The session of an older client, in which it can be asked while a call goes on.
+    pub(crate) session: Option<Arc<Session>>,
 }
 
 impl Errand {

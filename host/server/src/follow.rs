@@ -11,6 +11,7 @@ use crate::app::App;
 use crate::call::{birth, handle, task_call};
 use crate::errand::{Errand, speaker};
 use crate::failure;
+use crate::legacy::session::Session;
 use crate::outcome::{Notices, Outcome};
 use crate::parked::{ParkedCall, ParkedCalls};
 use crate::runner::{self, Adopted, TaskRun};
@@ -18,6 +19,7 @@ use crate::seal::State;
 use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question, response};
+use futures::future::join_all;
 use longshore_runtime::{
     Call, Failure, Patience, Plugin, Question, Record, Run, Step, Version, Work,
 };
@@ -207,7 +209,10 @@ impl<'a> Following<'a> {
             match turn {
                 Turn::GoOn => {}
                 Turn::BecomeTask { begins } => return self.become_task(begins).await,
-                Turn::AskClient => return self.ask_client(),
+                Turn::AskClient => match &self.errand.session {
+                    Some(session) => self.ask_in(session, notices).await,
+                    None => return self.ask_client(),
+                },
                 Turn::Answer(answer) => return answer.map(Outcome::result),
             }
             let step = match inline_until {
@@ -325,6 +330,18 @@ impl<'a> Following<'a> {
             .await;
         let view = adopted.map_err(task_methods::wire_error)?;
         Ok(handle(app, &view, &errand.principal))
+    }
+
+    /// The client is asked in its session, and the guest waits in memory meanwhile. Whatever comes of it reaches the guest.
+    async fn ask_in(&mut self, session: &Session, notices: &Notices) {
+        let Some(checkpoint) = self.checkpoint.take() else {
+            return;
+        };
+        let patience = Duration::from_millis(self.app.config.host.input_time_ms);
+        let questions = checkpoint.questions.iter();
+        let asked = questions.map(|asked| session.ask(&asked.request, patience, notices));
+        let answers = join_all(asked).await;
+        self.run.answer(answers);
     }
 
     /// The client is asked; what is needed to go on goes with the question.

@@ -2,6 +2,8 @@
 //!
 //! - `answer`: answers, as JSON or as a stream of events.
 //! - `body`: reading bodies.
+//! - `conversation`, `session`, `stream`: clients with a session, their sessions, and streams that outlive connections.
+//! - `cors`: pages of other origins.
 //! - `endpoint`: `/mcp`, the rungs of the ladder that are about HTTP.
 //! - `gate`: `Host` and `Origin`.
 //! - `health`: `/healthz`, `/readyz`.
@@ -11,12 +13,16 @@
 
 mod answer;
 mod body;
+mod conversation;
+mod cors;
 mod endpoint;
 pub(crate) mod gate;
 mod health;
 mod media;
+mod session;
+mod stream;
 
-use crate::app::App;
+use crate::app::{App, Stop};
 use crate::config::Http;
 use axum::Router;
 use axum::routing::{any, get};
@@ -27,13 +33,13 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+pub(crate) use session::Sessions;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
-use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 /// How often an HTTP/2 client is asked whether it is still there, and how long it may take to say so.
@@ -42,15 +48,6 @@ const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// How long to wait after a connection could not be accepted: most often because of too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
-
-/// The end, in two steps.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Stop {
-    /// Take nothing new, and let go on what goes on, for a while.
-    pub(crate) begin: CancellationToken,
-    /// Let nothing go on.
-    pub(crate) now: CancellationToken,
-}
 
 /// Serve until the stop, and until the calls that go on then have ended, or their time is over.
 pub(crate) async fn serve(

@@ -1,38 +1,39 @@
-//! The ladder of checks of a modern request, from rung 10 on; the first rung that fails answers. Then the method.
+//! The ladder of checks of a modern request, from rung 11 on; the first rung that fails answers. Then the method, in `perform`.
 //!
 //! Rungs are functions in their order. What is compared with headers and what is executed come from one parse. This is the
 //! same for every transport but for the headers.
 
 use crate::app::App;
-use crate::catalogue::{Catalogue, Kind};
+use crate::catalogue::Catalogue;
 use crate::headers::{decode, single};
-use crate::listen::Listener;
 use crate::message::Request;
 use crate::meta::{Meta, VERSION_KEY};
 use crate::method::Method;
 use crate::outcome::{Notices, Outcome};
 use crate::params::{Checked, shape};
+use crate::perform::{Site, perform};
 use crate::resolve::Caller;
 use crate::wire::error::shortened;
-use crate::wire::{VERSION, VERSIONS, WireError, given};
-use crate::{call, follow, listen, lists, resolve, task_methods};
+use crate::wire::{VERSION, VERSIONS, WireError};
 use http::{HeaderMap, HeaderName};
 use longshore_tasks::Principal;
-use serde_json::value::RawValue;
 use std::net::IpAddr;
 use std::sync::Arc;
 
-const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
+/// The header of the protocol version.
+pub(crate) const VERSION_HEADER: HeaderName = HeaderName::from_static("mcp-protocol-version");
 const METHOD_HEADER: HeaderName = HeaderName::from_static("mcp-method");
 const NAME_HEADER: HeaderName = HeaderName::from_static("mcp-name");
 
 /// What a transport knows of a request beside the message.
 #[derive(Debug)]
 pub(crate) struct Envelope {
-    /// Its headers.
-    pub(crate) headers: HeaderMap,
+    /// Its headers; `None` on a transport that has none.
+    pub(crate) headers: Option<HeaderMap>,
     /// The address that it comes from.
     pub(crate) peer: Option<IpAddr>,
+    /// Who calls.
+    pub(crate) principal: Principal,
 }
 
 /// Serve one request. Dropping the future ends it.
@@ -53,108 +54,40 @@ async fn serve(app: Arc<App>, request: Request, envelope: Envelope, notices: Not
     let id = request.id.clone();
     // One catalogue for the whole request.
     let catalogue = app.catalogue.load_full();
-    let climbed = climb(&app, &catalogue, request, &envelope.headers);
+    let climbed = climb(&app, &catalogue, request, envelope.headers.as_ref());
     let served = match climbed {
         Ok((checked, meta)) => {
-            // Until there is authentication all callers are one.
-            let principal = Principal::anonymous();
-            let caller = Caller { meta, principal };
+            let caller = Caller {
+                meta,
+                principal: envelope.principal,
+                session: None,
+            };
             let site = Site {
                 app: &app,
                 catalogue: &catalogue,
-                envelope: &envelope,
+                headers: envelope.headers.as_ref(),
+                peer: envelope.peer,
                 id: &id,
             };
-            Box::pin(run(site, checked, caller, &notices)).await
+            Box::pin(perform(site, checked, caller, &notices)).await
         }
         Err(error) => Err(error),
     };
     served.unwrap_or_else(Outcome::error)
 }
 
-/// Where a request is served.
-struct Site<'a> {
-    app: &'a Arc<App>,
-    catalogue: &'a Catalogue,
-    envelope: &'a Envelope,
-    id: &'a RawValue,
-}
-
-/// The rungs from 20 on, and the method.
-async fn run(
-    site: Site<'_>,
-    checked: Checked,
-    caller: Caller,
-    notices: &Notices,
-) -> Result<Outcome, WireError> {
-    let Site {
-        app,
-        catalogue,
-        envelope,
-        id,
-    } = site;
-    let result = match checked {
-        Checked::Discover => Ok(lists::discover(app, catalogue)),
-        Checked::List { kind, cursor } => list(app, catalogue, kind, cursor.as_deref()),
-        Checked::CallTool(params, rounds) => {
-            let request = resolve::tool(catalogue, *params, rounds, &envelope.headers, caller)?;
-            return Box::pin(call::call(app, &request, notices)).await;
-        }
-        Checked::GetPrompt {
-            name,
-            arguments,
-            rounds,
-        } => {
-            let errand = resolve::prompt(catalogue, (name, arguments), rounds, caller)?;
-            return follow::plainly(app, &errand, notices).await;
-        }
-        Checked::ReadResource { uri, rounds } => {
-            let errand = resolve::resource(catalogue, uri, rounds, caller)?;
-            return follow::plainly(app, &errand, notices).await;
-        }
-        Checked::Complete(params) => match resolve::completion(catalogue, *params, caller)? {
-            Some(errand) => return follow::plainly(app, &errand, notices).await,
-            None => Ok(given::no_completion()),
-        },
-        Checked::Listen(filter) => {
-            let peer = envelope.peer;
-            let listener = Listener { id, peer, notices };
-            return Box::pin(listen::listen(app, *filter, caller, listener)).await;
-        }
-        Checked::GetTask { id } => task_methods::get(app, &caller.principal, &id).await,
-        Checked::UpdateTask { id, responses } => {
-            task_methods::update(app, &caller.principal, &id, &responses).await
-        }
-        Checked::CancelTask { id } => task_methods::cancel(app, &caller.principal, &id).await,
-    };
-    result.map(Outcome::result)
-}
-
-fn list(
-    app: &App,
-    catalogue: &Catalogue,
-    kind: Kind,
-    cursor: Option<&str>,
-) -> Result<String, WireError> {
-    match kind {
-        Kind::Tool => lists::page(app, &catalogue.tools, cursor),
-        Kind::Prompt => lists::page(app, &catalogue.prompts, cursor),
-        Kind::Resource => lists::page(app, &catalogue.resources, cursor),
-        Kind::Template => lists::page(app, &catalogue.templates, cursor),
-    }
-}
-
-/// Rungs 10 to 19.
+/// Rungs 11 to 19.
 fn climb(
     app: &App,
     catalogue: &Catalogue,
     request: Request,
-    headers: &HeaderMap,
+    headers: Option<&HeaderMap>,
 ) -> Result<(Checked, Meta), WireError> {
-    check_era(&request, headers)?;
     check_version(&request, headers)?;
     let method = check_method(catalogue, &request, headers)?;
-    check_name(app, method, &request, headers)?;
+    if let Some(headers) = headers {
+        check_name(app, method, &request, headers)?;
+    }
     let meta = Meta::read(&request.meta)?;
     if method.is_of_tasks() && !meta.has_tasks() {
         return Err(WireError::tasks_required(&request.method));
@@ -167,60 +100,43 @@ fn climb(
     Ok((checked, meta))
 }
 
-/// Rung 10: whether this is a modern request. There is no other era yet.
-fn check_era(request: &Request, headers: &HeaderMap) -> Result<(), WireError> {
-    if request.meta.get(VERSION_KEY).is_some() {
-        return Ok(());
+/// Rungs 11 and 12: the version, in header and body.
+fn check_version(request: &Request, headers: Option<&HeaderMap>) -> Result<(), WireError> {
+    let stated = request.meta.string(VERSION_KEY);
+    let header = headers.map(version_header).transpose()?;
+    if let (Some(stated), Some(header)) = (&stated, header)
+        && stated != header
+    {
+        let place = format!("params._meta.{VERSION_KEY}");
+        return Err(differs(&VERSION_HEADER, &place));
     }
-    let header = single(headers, &VERSION_HEADER);
-    if request.method == "initialize" {
-        let requested = request.params.string("protocolVersion");
-        let requested = requested
-            .as_deref()
-            .or(header.ok().flatten())
-            .unwrap_or_default();
-        return Err(WireError::no_handshake(requested));
-    }
-    match header.map_err(WireError::header_mismatch)? {
-        Some(VERSION) => Err(Meta::no_version()),
-        Some(other) => Err(WireError::unsupported_version(other)),
-        None => Err(missing(&VERSION_HEADER, VERSION)),
+    match header.or(stated.as_deref()) {
+        Some(version) if !VERSIONS.contains(&version) => {
+            Err(WireError::unsupported_version(version, &VERSIONS))
+        }
+        _ => Ok(()),
     }
 }
 
-/// Rungs 11 and 12: the version, in header and body.
-fn check_version(request: &Request, headers: &HeaderMap) -> Result<(), WireError> {
-    let header = single(headers, &VERSION_HEADER)
+fn version_header(headers: &HeaderMap) -> Result<&str, WireError> {
+    single(headers, &VERSION_HEADER)
         .map_err(WireError::header_mismatch)?
-        .ok_or_else(|| missing(&VERSION_HEADER, VERSION))?;
-    if request
-        .meta
-        .string(VERSION_KEY)
-        .is_some_and(|stated| stated != header)
-    {
-        return Err(differs(
-            &VERSION_HEADER,
-            &format!("params._meta.{VERSION_KEY}"),
-        ));
-    }
-    if VERSIONS.contains(&header) {
-        Ok(())
-    } else {
-        Err(WireError::unsupported_version(header))
-    }
+        .ok_or_else(|| missing(&VERSION_HEADER, VERSION))
 }
 
 /// Rungs 13 and 14: the method, in header and body.
 fn check_method(
     catalogue: &Catalogue,
     request: &Request,
-    headers: &HeaderMap,
+    headers: Option<&HeaderMap>,
 ) -> Result<Method, WireError> {
-    let header = single(headers, &METHOD_HEADER)
-        .map_err(WireError::header_mismatch)?
-        .ok_or_else(|| missing(&METHOD_HEADER, "the method"))?;
-    if header != request.method {
-        return Err(differs(&METHOD_HEADER, "method"));
+    if let Some(headers) = headers {
+        let header = single(headers, &METHOD_HEADER)
+            .map_err(WireError::header_mismatch)?
+            .ok_or_else(|| missing(&METHOD_HEADER, "the method"))?;
+        if header != request.method {
+            return Err(differs(&METHOD_HEADER, "method"));
+        }
     }
     Method::parse(&request.method)
         .filter(|method| method.is_offered(catalogue))
@@ -255,7 +171,8 @@ fn check_name(
     }
 }
 
-fn missing(header: &HeaderName, says: &str) -> WireError {
+/// -32020: a header is not there that must be.
+pub(crate) fn missing(header: &HeaderName, says: &str) -> WireError {
     WireError::header_mismatch(format!(
         "the header {header} is missing; it must say {says}"
     ))

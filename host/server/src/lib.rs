@@ -4,10 +4,14 @@
 //!
 //! - `cli`, `config`, `logs`, `inspect`: commands and settings.
 //! - `app`: the wiring.
-//! - `http`: the transport. Knows no method.
+//! - `http`, `stdio`: the transports. They know no method.
+//! - `auth`: who calls.
 //! - `message`, `members`, `strict`, `meta`, `method`, `params`, `headers`: reading a request.
-//! - `ladder`, `resolve`: the checks of a request in their order. Then `lists`, `call`, `follow`, `listen` or `task_methods`,
-//!   whose answer is an `outcome`.
+//! - `era`: whether a request stands for itself, or needs a session. `ladder`: the checks of those that do, in their order.
+//!   `legacy`: sessions of older clients.
+//! - `perform`, `resolve`: what a request does. Then `lists`, `call`, `follow`, `listen` or `task_methods`, whose answer is an
+//!   `outcome`.
+//! - `in_flight`: requests by their ids, where they share a connection.
 //! - `listen`: streams of notifications.
 //! - `catalogue`: what is served. Knows no request.
 //! - `call`, `errand`, `follow`, `parked`, `seal`: work for a plugin, over several rounds.
@@ -17,17 +21,21 @@
 
 mod answer;
 mod app;
+mod auth;
 mod call;
 mod catalogue;
 mod cli;
 mod config;
+mod era;
 mod errand;
 mod failure;
 mod follow;
 mod headers;
 mod http;
+mod in_flight;
 mod inspect;
 mod ladder;
+mod legacy;
 mod listen;
 mod lists;
 mod logs;
@@ -38,11 +46,13 @@ mod method;
 mod outcome;
 mod params;
 mod parked;
+mod perform;
 mod resolve;
 mod result;
 mod runner;
 mod schema;
 mod seal;
+mod stdio;
 mod strict;
 mod task_methods;
 mod wire;

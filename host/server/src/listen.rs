@@ -7,32 +7,26 @@
 //! - `feed`: from what changes in the server to marks.
 //! - `filter`: what a client wants to hear of.
 //! - `hub`: who listens to what.
+//! - `subscriptions`: letting plugins know which of their resources someone follows.
 
 pub(crate) mod feed;
 pub(crate) mod filter;
 pub(crate) mod hub;
+pub(crate) mod subscriptions;
 
 use crate::app::App;
-use crate::errand::Errand;
-use crate::follow;
 use crate::outcome::{Notices, Outcome};
-use crate::params::Rounds;
 use crate::resolve::Caller;
 use crate::task_methods;
 use crate::wire::{WireError, subscription};
 use filter::{Filter, Honoured};
-use futures::future::join_all;
 use http::StatusCode;
 use hub::{Mark, Seat};
-use longshore_runtime::Work;
 use longshore_tasks::{EngineError, Principal, TaskId};
 use serde_json::value::RawValue;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
-
-/// How long a plugin may take to hear that a resource is listened to; the client waits for the acknowledgement meanwhile.
-const SUBSCRIBE_TIME: Duration = Duration::from_secs(2);
+use subscriptions::Subscriptions;
 
 /// Where a stream goes.
 pub(crate) struct Listener<'a> {
@@ -68,7 +62,7 @@ pub(crate) async fn listen(
     subscriptions.open(filter.uris()).await;
     let tasks = visible_tasks(app, &filter, &principal, &seat).await?;
     let honoured = Honoured {
-        uris: subscriptions.uris.clone(),
+        uris: subscriptions.uris().to_vec(),
         tasks,
     };
     notices.send(subscription::acknowledged(id, &filter, &honoured));
@@ -164,85 +158,6 @@ impl Stream<'_> {
                 tracing::error!(%task, %error, "a listener was not told of a task");
                 None
             }
-        }
-    }
-}
-
-/// The resources that a stream follows. Their plugins know, until it is dropped.
-struct Subscriptions {
-    app: Arc<App>,
-    uris: Vec<String>,
-    caller: Caller,
-}
-
-impl Subscriptions {
-    fn new(app: &Arc<App>, caller: &Caller) -> Self {
-        Self {
-            app: app.clone(),
-            uris: Vec::new(),
-            caller: caller.clone(),
-        }
-    }
-
-    /// Tell the plugins. What no plugin has, or its plugin refuses, is left out.
-    async fn open(&mut self, uris: &[String]) {
-        // Dropped on the way, those that heard already hear that it was for nothing.
-        self.uris = uris.to_vec();
-        let wish = |uri: &String| {
-            let work = Work::Subscribe { uri: uri.clone() };
-            let told = tell(self.app.clone(), work, self.caller.clone());
-            let uri = uri.clone();
-            async move { told.await.then_some(uri) }
-        };
-        let agreed = join_all(uris.iter().map(wish)).await;
-        self.uris = agreed.into_iter().flatten().collect();
-    }
-}
-
-impl Drop for Subscriptions {
-    fn drop(&mut self) {
-        if self.app.stopping.is_cancelled() {
-            return;
-        }
-        for uri in std::mem::take(&mut self.uris) {
-            let (app, caller) = (self.app.clone(), self.caller.clone());
-            tokio::spawn(async move {
-                if !app.hub.is_wanted(&Mark::Resource(uri.clone())) {
-                    tell(app, Work::Unsubscribe { uri }, caller).await;
-                }
-            });
-        }
-    }
-}
-
-/// Let the plugin of a resource know. Whether it agreed.
-async fn tell(app: Arc<App>, work: Work, caller: Caller) -> bool {
-    let Some(plugin) = app.catalogue.load().plugin_of_uri(work.subject()).cloned() else {
-        return false;
-    };
-    let errand = Errand {
-        plugin,
-        work,
-        meta: caller.meta,
-        rounds: Rounds::default(),
-        principal: caller.principal,
-    };
-    let nobody = Notices::unread();
-    let told = Box::pin(follow::plainly(&app, &errand, &nobody));
-    match tokio::time::timeout(SUBSCRIBE_TIME, told).await {
-        Ok(Ok(_)) => true,
-        Ok(Err(error)) => {
-            let uri = errand.work.subject();
-            tracing::debug!(
-                uri,
-                error = error.message,
-                "a plugin did not take a subscription"
-            );
-            false
-        }
-        Err(_) => {
-            tracing::warn!(uri = errand.work.subject(), plugin = %errand.plugin.name, "a plugin took too long to take a subscription");
-            false
         }
     }
 }

@@ -4,18 +4,22 @@ use crate::app::App;
 use crate::catalogue::{Catalogue, Entry, Shelf, cursor};
 use crate::config::CacheScope;
 use crate::wire::object::Object;
-use crate::wire::{TASKS, VERSIONS, WireError};
+use crate::wire::{ALL_VERSIONS, TASKS, WireError};
 use serde_json::{Map, Value, json};
 
 /// `server/discover`.
 pub(crate) fn discover(app: &App, catalogue: &Catalogue) -> String {
+    let mut capabilities = capabilities(catalogue);
+    // The setting of the Tasks extension is empty: clients take any other for one they do not know.
+    capabilities.insert("extensions".to_owned(), json!({ TASKS: {} }));
     let result = Object::result("complete")
-        .value("supportedVersions", &VERSIONS)
-        .value("capabilities", &capabilities(catalogue));
+        .value("supportedVersions", &ALL_VERSIONS)
+        .value("capabilities", &capabilities);
     Freshness::of(app).add_to(result).finish_result()
 }
 
-fn capabilities(catalogue: &Catalogue) -> Map<String, Value> {
+/// What is declared to clients of every version.
+pub(crate) fn capabilities(catalogue: &Catalogue) -> Map<String, Value> {
     let mut declared = Map::new();
     let mut declare = |name: &str, settings: Value| declared.insert(name.to_owned(), settings);
     // Lists may change whatever is there now: another plugin may come.
@@ -33,8 +37,6 @@ fn capabilities(catalogue: &Catalogue) -> Map<String, Value> {
         declare("completions", json!({}));
     }
     declare("logging", json!({}));
-    // The setting of the Tasks extension is empty: clients take any other for one they do not know.
-    declare("extensions", json!({ TASKS: {} }));
     declared
 }
 

@@ -3,6 +3,7 @@
 //! An object with two members of one name is refused: readers disagree on which one counts, so what was checked would not be
 //! what is executed.
 
+use crate::wire::object::Object;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -42,6 +43,26 @@ impl Members {
     /// A member that is a string. One of another type is none.
     pub(crate) fn string(&self, name: &str) -> Option<String> {
         serde_json::from_str(self.get(name)?.get()).ok()
+    }
+
+    /// Whether there is none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Put a member in, in the place of one of the same name.
+    pub(crate) fn put(&mut self, name: &str, value: Box<RawValue>) {
+        self.0.insert(name.to_owned(), value);
+    }
+
+    /// The object as JSON text, its members in the order of their names.
+    pub(crate) fn to_json(&self) -> String {
+        let members = self.0.iter();
+        members
+            .fold(Object::new(), |object, (name, value)| {
+                object.raw(name, value.get())
+            })
+            .finish()
     }
 
     /// All members, by name, if all are strings.

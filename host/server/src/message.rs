@@ -1,9 +1,10 @@
-//! From the bytes of a body to one JSON-RPC request or notification (rungs 7 to 9 of the ladder).
+//! From the bytes of a body or line to one JSON-RPC message (rungs 7 to 9 of the ladder).
 //!
 //! An id is kept as the text it was written in, so that it can be echoed digit by digit; one that cannot be read is never
 //! made up. It must not know of transports or methods.
 
 use crate::members::{Members, is_string_or_integer};
+use crate::meta::VERSION_KEY;
 use crate::wire::WireError;
 use longshore_runtime::json::{LEVELS_MAX, is_nested_deeper};
 use serde_json::value::RawValue;
@@ -17,7 +18,36 @@ pub(crate) enum Message {
     /// It wants an answer.
     Request(Request),
     /// It wants none.
-    Notification,
+    Notification(Notification),
+    /// It answers a request of this server; only sessions have those.
+    Response(Response),
+}
+
+/// A notification, which may be unknown.
+#[derive(Debug)]
+pub(crate) struct Notification {
+    /// The method.
+    pub(crate) method: String,
+    /// The params; empty if there are none.
+    pub(crate) params: Members,
+}
+
+impl Notification {
+    /// Whether it says that its sender speaks the protocol without sessions.
+    pub(crate) fn is_modern(&self) -> bool {
+        let meta = self.params.get("_meta").map(RawValue::get);
+        let meta = meta.and_then(|meta| Members::parse(meta).ok());
+        meta.is_some_and(|meta| meta.get(VERSION_KEY).is_some())
+    }
+}
+
+/// An answer to a request of this server.
+#[derive(Debug)]
+pub(crate) struct Response {
+    /// The id of the request.
+    pub(crate) id: Box<RawValue>,
+    /// The text of a result, or of an error; what it should be is not looked at yet.
+    pub(crate) answer: Result<String, String>,
 }
 
 /// A request, not yet checked beyond its shape.
@@ -76,6 +106,12 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
         let message = format!("id must be a string or an integer of at most {ID_BYTES_MAX} bytes");
         return Err(WireError::invalid_request(message).into());
     }
+    if let Some(id) = &id
+        && let Some(answer) = take_answer(&mut members)
+    {
+        let id = id.clone();
+        return Ok(Message::Response(Response { id, answer }));
+    }
     match shape(&mut members) {
         Ok((method, params, meta)) => Ok(match id {
             Some(id) => Message::Request(Request {
@@ -84,7 +120,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
                 params,
                 meta,
             }),
-            None => Message::Notification,
+            None => Message::Notification(Notification { method, params }),
         }),
         Err(message) => Err(Fault {
             id,
@@ -93,12 +129,25 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
     }
 }
 
+/// The answer in a response: it has no method, and a result or an error.
+fn take_answer(members: &mut Members) -> Option<Result<String, String>> {
+    if members.string("jsonrpc").as_deref() != Some("2.0") || members.get("method").is_some() {
+        return None;
+    }
+    let text = |json: Box<RawValue>| String::from(Box::<str>::from(json));
+    match (members.take("result"), members.take("error")) {
+        (Some(result), None) => Some(Ok(text(result))),
+        (None, Some(error)) => Some(Err(text(error))),
+        _ => None,
+    }
+}
+
 fn shape(members: &mut Members) -> Result<(String, Members, Members), String> {
     if members.string("jsonrpc").as_deref() != Some("2.0") {
         return Err("jsonrpc must be \"2.0\"".to_owned());
     }
     let Some(method) = members.string("method") else {
-        return Err("method must be a string; responses are not taken here".to_owned());
+        return Err("method must be a string".to_owned());
     };
     let params = match members.take("params") {
         Some(params) => Members::parse(params.get()).map_err(|error| format!("params: {error}"))?,
@@ -214,7 +263,7 @@ mod tests {
     #[test]
     fn without_an_id_it_is_a_notification() {
         let body = br#"{"jsonrpc":"2.0","method":"tools/list"}"#;
-        assert!(matches!(read(body), Ok(Message::Notification)));
+        assert!(matches!(read(body), Ok(Message::Notification(_))));
     }
 
     #[test]

@@ -57,6 +57,33 @@ impl Meta {
         })
     }
 
+    /// What is known where no client asks.
+    pub(crate) fn of_nobody() -> Self {
+        Self {
+            features: ClientFeatures::empty(),
+            progress_token: None,
+            log_level: None,
+            trace: Vec::new(),
+        }
+    }
+
+    /// Read the `_meta` of a request in a session, in which features and level were settled before.
+    ///
+    /// # Errors
+    /// -32602 if a member has a wrong type.
+    pub(crate) fn in_session(
+        members: &Members,
+        features: ClientFeatures,
+        log_level: Option<LogLevel>,
+    ) -> Result<Self, WireError> {
+        Ok(Self {
+            features,
+            progress_token: progress_token(members)?,
+            log_level,
+            trace: trace(members),
+        })
+    }
+
     /// The error of a `_meta` without a protocol version.
     pub(crate) fn no_version() -> WireError {
         missing(VERSION_KEY, "the protocol version")
@@ -72,8 +99,8 @@ fn missing(key: &str, kind: &str) -> WireError {
     WireError::incomplete_meta(format!("params._meta has no {key}; it must be {kind}"))
 }
 
-/// What the declared capabilities amount to. A setting that is no object declares nothing.
-fn features(capabilities: &Value) -> ClientFeatures {
+/// What declared capabilities amount to. A setting that is no object declares nothing.
+pub(crate) fn features(capabilities: &Value) -> ClientFeatures {
     let declared = |path: &str| capabilities.pointer(path).is_some_and(Value::is_object);
     let mut features = ClientFeatures::empty();
     let mut set = |flag: ClientFeatures, on: bool| {
@@ -117,22 +144,30 @@ fn log_level(members: &Members) -> Result<Option<LogLevel>, WireError> {
         return Ok(None);
     }
     let named = members.string(LOG_LEVEL_KEY);
-    let level = match named.as_deref() {
-        Some("debug") => LogLevel::Debug,
-        Some("info") => LogLevel::Info,
-        Some("notice") => LogLevel::Notice,
-        Some("warning") => LogLevel::Warning,
-        Some("error") => LogLevel::Error,
-        Some("critical") => LogLevel::Critical,
-        Some("alert") => LogLevel::Alert,
-        Some("emergency") => LogLevel::Emergency,
-        _ => {
-            return Err(WireError::incomplete_meta(format!(
-                "params._meta has a {LOG_LEVEL_KEY} that is none: use debug, info, notice, warning, error, critical, alert or emergency"
-            )));
-        }
-    };
+    let level = named.as_deref().and_then(level_named).ok_or_else(|| {
+        WireError::incomplete_meta(format!(
+            "params._meta has a {LOG_LEVEL_KEY} that is none: use {LEVELS}"
+        ))
+    })?;
     Ok(Some(level))
+}
+
+/// The names of the levels, for errors.
+pub(crate) const LEVELS: &str = "debug, info, notice, warning, error, critical, alert or emergency";
+
+/// The level of this name.
+pub(crate) fn level_named(name: &str) -> Option<LogLevel> {
+    Some(match name {
+        "debug" => LogLevel::Debug,
+        "info" => LogLevel::Info,
+        "notice" => LogLevel::Notice,
+        "warning" => LogLevel::Warning,
+        "error" => LogLevel::Error,
+        "critical" => LogLevel::Critical,
+        "alert" => LogLevel::Alert,
+        "emergency" => LogLevel::Emergency,
+        _ => return None,
+    })
 }
 
 fn trace(members: &Members) -> Vec<(String, String)> {

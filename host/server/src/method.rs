@@ -77,6 +77,11 @@ impl Method {
         matches!(self, Self::GetTask | Self::UpdateTask | Self::CancelTask)
     }
 
+    /// Whether the versions with sessions have it too.
+    pub(crate) fn is_in_sessions(self) -> bool {
+        !self.is_of_tasks() && !matches!(self, Self::Discover | Self::Listen)
+    }
+
     /// The member of params that `Mcp-Name` repeats.
     pub(crate) fn name_member(self) -> Option<&'static str> {
         match self {

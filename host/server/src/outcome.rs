@@ -29,6 +29,14 @@ impl Notices {
         self.0.is_some()
     }
 
+    /// Send a question, which must not be lost: it waits for room. Nobody is asked if nobody reads.
+    pub(crate) async fn ask(&self, question: String) {
+        if let Some(sender) = &self.0 {
+            // The reader ends with the call that asks.
+            let _ = sender.send(question).await;
+        }
+    }
+
     /// Send one, if anyone reads them.
     pub(crate) fn send(&self, notification: String) {
         if let Some(sender) = &self.0

@@ -3,6 +3,7 @@
 use crate::call::CallRequest;
 use crate::catalogue::{Catalogue, Entry as _};
 use crate::errand::Errand;
+use crate::legacy::session::Session;
 use crate::meta::Meta;
 use crate::params::{CompleteParams, Rounds, ToolParams};
 use crate::wire::WireError;
@@ -19,9 +20,20 @@ pub(crate) struct Caller {
     pub(crate) meta: Meta,
     /// Who calls.
     pub(crate) principal: Principal,
+    /// The session of an older client, in which it can be asked while a call goes on.
+    pub(crate) session: Option<Arc<Session>>,
 }
 
 impl Caller {
+    /// The host itself, on behalf of someone.
+    pub(crate) fn host(principal: Principal) -> Self {
+        Self {
+            meta: Meta::of_nobody(),
+            principal,
+            session: None,
+        }
+    }
+
     fn sends(self, plugin: &Arc<Plugin>, work: Work, rounds: Rounds) -> Errand {
         Errand {
             plugin: plugin.clone(),
@@ -29,6 +41,7 @@ impl Caller {
             meta: self.meta,
             rounds,
             principal: self.principal,
+            session: self.session,
         }
     }
 }
@@ -41,14 +54,16 @@ pub(crate) fn tool(
     catalogue: &Catalogue,
     params: ToolParams,
     rounds: Rounds,
-    headers: &HeaderMap,
+    headers: Option<&HeaderMap>,
     caller: Caller,
 ) -> Result<CallRequest, WireError> {
     let tool = catalogue
         .tools
         .get(&params.name)
         .ok_or_else(|| WireError::unknown("tool", &params.name, "tools/list"))?;
-    if tool.mirrors_arguments() {
+    if let Some(headers) = headers
+        && tool.mirrors_arguments()
+    {
         tool.check_headers(headers, &params.arguments)?;
     }
     let work = Work::Tool {

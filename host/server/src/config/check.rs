@@ -21,6 +21,15 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     check_http(config)?;
     check_tasks(config)?;
     check_host(config)?;
+    let sessions = &config.sessions;
+    let sessions_max = u64::from(sessions.sessions_max);
+    within("sessions.sessions_max", sessions_max, 1..=1_000_000)?;
+    within(
+        "sessions.sessions_per_client_max",
+        sessions.sessions_per_client_max.into(),
+        1..=sessions_max,
+    )?;
+    within("sessions.idle_ms", sessions.idle_ms, 1_000..=TIME_MS_MAX)?;
     let listening = &config.listening;
     within(
         "subscriptions.keep_alive_ms",

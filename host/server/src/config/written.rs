@@ -1,5 +1,6 @@
 //! What stands in the file. Keys carry their unit; defaults are here and in the sample, and a test holds them together.
 
+use super::callers::{SessionSettings, WrittenAuth};
 use super::{Config, ConfigError, Flags, PluginConfig};
 use longshore_runtime::{Limits, contract};
 use serde::de::DeserializeOwned;
@@ -17,6 +18,8 @@ pub(super) struct Written {
     compile_cache_dir: Option<PathBuf>,
     log: Log,
     http: Http,
+    auth: WrittenAuth,
+    sessions: SessionSettings,
     routing: Routing,
     lists: Lists,
     subscriptions: Listening,
@@ -34,6 +37,8 @@ impl Default for Written {
             compile_cache_dir: None,
             log: Log::default(),
             http: Http::default(),
+            auth: WrittenAuth::default(),
+            sessions: SessionSettings::default(),
             routing: Routing::default(),
             lists: Lists::default(),
             subscriptions: Listening::default(),
@@ -354,6 +359,8 @@ impl Written {
             data_dir,
             log: self.log,
             http: self.http,
+            auth: self.auth.resolve()?,
+            sessions: self.sessions,
             routing: self.routing,
             lists: self.lists,
             listening: self.subscriptions,

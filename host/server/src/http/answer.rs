@@ -41,7 +41,7 @@ pub(super) async fn answer(
         // The first notification has come: the status is settled, the rest is a stream.
         Some(first) = feed.recv() => {
             let queue = VecDeque::from([event(&first)]);
-            events(StatusCode::OK, Answer { queue, live: Some(Live { id, feed, call, silence: Silence::new(keep_alive) }), undelivered: None })
+            events(StatusCode::OK, Body::new(Answer { queue, live: Some(Live { id, feed, call, silence: Silence::new(keep_alive) }), undelivered: None }))
         }
         outcome = &mut call => {
             let early: VecDeque<Bytes> = drain(&mut feed).collect();
@@ -51,7 +51,7 @@ pub(super) async fn answer(
             let status = if early.is_empty() { status(&outcome) } else { StatusCode::OK };
             let mut answer = Answer { queue: early, live: None, undelivered: None };
             answer.end(&id, outcome);
-            events(status, answer)
+            events(status, Body::new(answer))
         }
     }
 }
@@ -61,6 +61,11 @@ pub(super) fn refusal(id: Option<&RawValue>, error: WireError) -> Response {
     let status = error.http_status;
     let text = rpc::response(id, &Err(error));
     respond(status, "application/json", Body::from(text))
+}
+
+/// A response that is one message, with status 200.
+pub(super) fn json_text(text: String) -> Response {
+    respond(StatusCode::OK, "application/json", Body::from(text))
 }
 
 fn status(outcome: &Outcome) -> StatusCode {
@@ -83,8 +88,9 @@ fn json(id: &RawValue, outcome: Outcome) -> Response {
     respond(status, "application/json", Body::new(answer))
 }
 
-fn events(status: StatusCode, answer: Answer) -> Response {
-    let mut response = respond(status, "text/event-stream", Body::new(answer));
+/// A response that is a stream of events.
+pub(super) fn events(status: StatusCode, body: Body) -> Response {
+    let mut response = respond(status, "text/event-stream", body);
     // Tells proxies not to hold events back.
     let name = HeaderName::from_static("x-accel-buffering");
     response
@@ -132,7 +138,7 @@ struct Live {
 }
 
 /// What is sent when nothing was for a while: a comment, so that no proxy takes the stream for dead.
-const KEEP_ALIVE: &[u8] = b": still there\n\n";
+pub(super) const KEEP_ALIVE: &[u8] = b": still there\n\n";
 
 /// How long a stream has been silent.
 struct Silence(Interval);

@@ -1,18 +1,25 @@
-//! `/mcp`: the rungs of the ladder that are about HTTP, 1 to 9, in their order. The others are in `ladder`.
+//! `/mcp`: the rungs of the ladder that are about HTTP, 1 to 10, in their order. The others are in `ladder`; what belongs to a
+//! session is in `conversation`.
 
+use super::conversation::{self, SESSION_HEADER};
 use super::gate::Gate;
 use super::media::{self, Accept};
-use super::{Peer, answer, body};
+use super::session::Owner;
+use super::{Peer, answer, body, cors};
 use crate::app::App;
+use crate::auth::Stranger;
+use crate::era::{self, Era};
+use crate::headers::single;
 use crate::ladder::{self, Envelope};
-use crate::message::{self, Message};
+use crate::message::{self, Message, Request as Asked};
 use crate::wire::WireError;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use http::header::{ALLOW, CONNECTION};
+use http::header::{ALLOW, CONNECTION, WWW_AUTHENTICATE};
 use http::request::Parts;
-use http::{HeaderValue, Method, StatusCode};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use longshore_tasks::Principal;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,61 +31,155 @@ pub(super) struct Endpoint {
     pub(super) gate: Gate,
 }
 
-/// Serve one request. Dropping the future, or the body of the response, ends the call.
+/// Serve one request. Dropping the future, or the body of the response, ends a modern call.
 pub(super) async fn serve(endpoint: Arc<Endpoint>, request: Request) -> Response {
     let (parts, body) = request.into_parts();
-    let accept = match endpoint.admit(&parts) {
-        Ok(accept) => accept,
-        Err(refusal) => return refused(None, refusal),
+    let origin = match endpoint.admit(&parts) {
+        Ok(()) => cors::origin(&parts.headers),
+        Err(error) => return refused(None, error),
     };
-    let app = &endpoint.app;
-    let bytes = match body::read(body, &app.config.http).await {
-        Ok(bytes) => bytes,
-        Err(unread) => {
-            let mut response = refused(None, refusal(unread.status(), unread.message()));
-            // The rest of the body is not read, so the connection is of no use any more.
-            response
-                .headers_mut()
-                .insert(CONNECTION, HeaderValue::from_static("close"));
-            return response;
-        }
+    if cors::is_preflight(&parts) {
+        return cors::preflight(&parts, origin);
+    }
+    let response = match endpoint.app.config.auth.principal(&parts.headers) {
+        Ok(principal) => endpoint.serve_verb(parts, body, principal).await,
+        Err(stranger) => unauthorized(stranger),
     };
-    let request = match message::read(&bytes) {
-        Ok(Message::Request(request)) => request,
-        Ok(Message::Notification) => return accepted(),
-        Err(fault) => return refused(fault.id.as_deref(), fault.error),
-    };
-    drop(bytes);
-    let (id, app) = (request.id.clone(), app.clone());
-    let keep_alive = Duration::from_millis(app.config.listening.keep_alive_ms);
-    let envelope = Envelope {
-        peer: parts.extensions.get::<Peer>().map(|peer| peer.0),
-        headers: parts.headers,
-    };
-    answer::answer(id, accept, keep_alive, |notices| {
-        Box::pin(ladder::dispatch(app, request, envelope, notices))
-    })
-    .await
+    cors::allow(response, origin)
 }
 
 impl Endpoint {
-    /// All that can be said before the body is read.
-    fn admit(&self, parts: &Parts) -> Result<Accept, WireError> {
+    /// Rungs 1 and 2: what must be right before anything else is looked at.
+    fn admit(&self, parts: &Parts) -> Result<(), WireError> {
         self.check_header_size(parts)?;
         self.gate.check(parts).map_err(|reason| {
             tracing::warn!(reason, "a request was refused");
             refusal(StatusCode::FORBIDDEN, reason)
-        })?;
-        if parts.method != Method::POST {
-            let reason = format!("{} is not served; use POST", parts.method);
-            return Err(refusal(StatusCode::METHOD_NOT_ALLOWED, reason));
+        })
+    }
+
+    /// Rung 4. Only sessions have other verbs than POST.
+    async fn serve_verb(&self, parts: Parts, body: Body, principal: Principal) -> Response {
+        let served = match parts.method {
+            Method::POST => self.post(parts, body, principal).await,
+            Method::GET if session_id(&parts.headers).is_some() => self.get(&parts, &principal),
+            Method::DELETE if session_id(&parts.headers).is_some() => {
+                Ok(conversation::delete(&self.app, &parts.headers, &principal))
+            }
+            ref other => {
+                let reason = format!("{other} is not served without a session; use POST");
+                Err(refusal(StatusCode::METHOD_NOT_ALLOWED, reason))
+            }
+        };
+        served.unwrap_or_else(|error| refused(None, error))
+    }
+
+    fn get(&self, parts: &Parts, principal: &Principal) -> Result<Response, WireError> {
+        let session = conversation::find(&self.app, &parts.headers, principal)?;
+        match media::accepted(&parts.headers) {
+            Some(Accept::Events | Accept::Both) => {
+                Ok(conversation::get(&self.app, &session, &parts.headers))
+            }
+            _ => {
+                let reason = "the header Accept must admit text/event-stream";
+                Err(refusal(StatusCode::NOT_ACCEPTABLE, reason))
+            }
         }
+    }
+
+    async fn post(
+        &self,
+        parts: Parts,
+        body: Body,
+        principal: Principal,
+    ) -> Result<Response, WireError> {
         media::check_body(&parts.headers)
             .map_err(|reason| refusal(StatusCode::UNSUPPORTED_MEDIA_TYPE, reason))?;
-        media::accepted(&parts.headers).ok_or_else(|| {
+        let accept = media::accepted(&parts.headers).ok_or_else(|| {
             let reason = "the header Accept must admit application/json or text/event-stream";
             refusal(StatusCode::NOT_ACCEPTABLE, reason)
-        })
+        })?;
+        let bytes = match body::read(body, &self.app.config.http).await {
+            Ok(bytes) => bytes,
+            Err(unread) => {
+                let mut response = refused(None, refusal(unread.status(), unread.message()));
+                // The rest of the body is not read, so the connection is of no use any more.
+                response
+                    .headers_mut()
+                    .insert(CONNECTION, HeaderValue::from_static("close"));
+                return Ok(response);
+            }
+        };
+        let message = match message::read(&bytes) {
+            Ok(message) => message,
+            Err(fault) => return Ok(refused(fault.id.as_deref(), fault.error)),
+        };
+        drop(bytes);
+        self.take(message, parts, (accept, principal)).await
+    }
+
+    /// One message, which is what it says it is.
+    async fn take(
+        &self,
+        message: Message,
+        parts: Parts,
+        (accept, principal): (Accept, Principal),
+    ) -> Result<Response, WireError> {
+        let app = &self.app;
+        let has_session = session_id(&parts.headers).is_some();
+        let session = || conversation::find(app, &parts.headers, &principal);
+        match message {
+            Message::Request(request) => {
+                Ok(self.request(request, parts, (accept, principal)).await)
+            }
+            Message::Notification(notification) if has_session && !notification.is_modern() => {
+                Ok(conversation::notify(&*session()?, &notification))
+            }
+            Message::Notification(_) => Ok(accepted()),
+            Message::Response(response) if has_session => {
+                Ok(conversation::respond(&*session()?, response))
+            }
+            Message::Response(response) => {
+                let error = WireError::invalid_request("responses are taken in a session only");
+                Ok(refused(Some(&response.id), error))
+            }
+        }
+    }
+
+    /// Rung 10.
+    async fn request(
+        &self,
+        request: Asked,
+        parts: Parts,
+        (accept, principal): (Accept, Principal),
+    ) -> Response {
+        let app = &self.app;
+        let id = request.id.clone();
+        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
+        let has_session = session_id(&parts.headers).is_some();
+        match era::of_http(&request, &parts.headers, has_session) {
+            Ok(Era::Modern) => {
+                let envelope = Envelope {
+                    peer,
+                    headers: Some(parts.headers),
+                    principal,
+                };
+                let keep_alive = Duration::from_millis(app.config.listening.keep_alive_ms);
+                let app = app.clone();
+                answer::answer(id, accept, keep_alive, |notices| {
+                    Box::pin(ladder::dispatch(app, request, envelope, notices))
+                })
+                .await
+            }
+            Ok(Era::Handshake) => {
+                conversation::initialize(app, &request, Owner { principal, peer })
+            }
+            Ok(Era::Session) => match conversation::find(app, &parts.headers, &principal) {
+                Ok(session) => conversation::call(app, &session, request, accept).await,
+                Err(error) => refused(Some(&id), error),
+            },
+            Err(error) => refused(Some(&id), error),
+        }
     }
 
     /// hyper bounds what it reads; this is the exact limit, the same for HTTP/1 and HTTP/2.
@@ -114,7 +215,34 @@ fn refused(id: Option<&RawValue>, error: WireError) -> Response {
     response
 }
 
-fn accepted() -> Response {
+fn unauthorized(stranger: Stranger) -> Response {
+    let (reason, challenge) = match stranger {
+        Stranger::Nobody => (
+            "a token is needed: send the header Authorization: Bearer TOKEN",
+            "Bearer",
+        ),
+        Stranger::Unknown => (
+            "the token in the header Authorization is not known here",
+            "Bearer error=\"invalid_token\"",
+        ),
+    };
+    let mut response = refused(None, refusal(StatusCode::UNAUTHORIZED, reason));
+    response
+        .headers_mut()
+        .insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
+    response
+}
+
+/// The id of the session that a request names; one that cannot be one is kept, to be found unknown.
+pub(super) fn session_id(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .contains_key(SESSION_HEADER)
+        .then(|| single(headers, &SESSION_HEADER).ok().flatten())
+        .map(Option::unwrap_or_default)
+}
+
+/// 202: there is nothing to say.
+pub(super) fn accepted() -> Response {
     let mut response = Response::new(Body::empty());
     *response.status_mut() = StatusCode::ACCEPTED;
     response

@@ -7,7 +7,7 @@ use longshore_tasks::TaskId;
 use std::collections::BTreeSet;
 
 /// Resources, and tasks, that one stream may follow: each costs a mark, and at the start a look.
-const ENTRIES_MAX: usize = 256;
+pub(crate) const ENTRIES_MAX: usize = 256;
 
 /// What is wanted, as it was asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

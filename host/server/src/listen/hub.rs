@@ -120,13 +120,21 @@ impl Listeners {
     }
 }
 
-/// The place of one stream; given back when dropped.
+/// The place of one stream or session; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
     hub: Arc<Hub>,
-    peer: Option<IpAddr>,
-    wants: BTreeSet<Mark>,
+    counted: Counted,
+    wants: Mutex<BTreeSet<Mark>>,
     ear: Arc<Ear>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Counted {
+    /// Among the streams of this address.
+    Stream(Option<IpAddr>),
+    /// Not here: sessions are counted where they are kept.
+    Elsewhere,
 }
 
 impl Seat {
@@ -155,17 +163,33 @@ impl Seat {
         }
         listeners.streams += 1;
         listeners.by_peer.insert(peer, of_peer + 1);
-        let ear = Arc::<Ear>::default();
-        for mark in &wants {
-            let ears = listeners.by_mark.entry(mark.clone()).or_default();
-            ears.push(ear.clone());
-        }
-        Ok(Self {
+        drop(listeners);
+        Ok(Self::new(hub, Counted::Stream(peer), wants))
+    }
+
+    /// A place for a session, to hear of these.
+    pub(crate) fn of_session(hub: &Arc<Hub>, wants: BTreeSet<Mark>) -> Self {
+        Self::new(hub, Counted::Elsewhere, wants)
+    }
+
+    fn new(hub: &Arc<Hub>, counted: Counted, wants: BTreeSet<Mark>) -> Self {
+        let seat = Self {
             hub: hub.clone(),
-            peer,
-            wants,
-            ear,
-        })
+            counted,
+            wants: Mutex::default(),
+            ear: Arc::default(),
+        };
+        wants.into_iter().for_each(|mark| seat.want(mark));
+        seat
+    }
+
+    /// Hear of this too.
+    pub(crate) fn want(&self, mark: Mark) {
+        if self.wants.lock().insert(mark.clone()) {
+            let mut listeners = self.hub.listeners.lock();
+            let ears = listeners.by_mark.entry(mark).or_default();
+            ears.push(self.ear.clone());
+        }
     }
 
     /// Mark something for this stream alone.
@@ -180,6 +204,7 @@ impl Seat {
 
     /// Hear of this no more.
     pub(crate) fn forget(&self, mark: &Mark) {
+        self.wants.lock().remove(mark);
         self.hub.listeners.lock().remove(&self.ear, mark);
         self.ear.marks.lock().remove(mark);
     }
@@ -193,14 +218,17 @@ impl Seat {
 impl Drop for Seat {
     fn drop(&mut self) {
         let mut listeners = self.hub.listeners.lock();
-        for mark in &self.wants {
+        for mark in self.wants.lock().iter() {
             listeners.remove(&self.ear, mark);
         }
+        let Counted::Stream(peer) = self.counted else {
+            return;
+        };
         listeners.streams = listeners.streams.saturating_sub(1);
-        if let Some(streams) = listeners.by_peer.get_mut(&self.peer) {
+        if let Some(streams) = listeners.by_peer.get_mut(&peer) {
             *streams = streams.saturating_sub(1);
             if *streams == 0 {
-                listeners.by_peer.remove(&self.peer);
+                listeners.by_peer.remove(&peer);
             }
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! One constructor for each code, so that a code cannot be sent without the data that the schema asks of it.
 
+use super::TASKS;
 use super::object::Object;
-use super::{TASKS, VERSIONS};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -98,25 +98,15 @@ impl WireError {
         Self::invalid_params(message).with_data(&json!({ "uri": uri }))
     }
 
-    /// -32022 for `initialize`, the handshake of older versions.
-    pub(crate) fn no_handshake(requested: &str) -> Self {
-        let served = VERSIONS.join(", ");
-        let message = format!(
-            "initialize is not served; served: protocol version {served}, which needs no handshake"
-        );
-        Self {
-            message,
-            ..Self::unsupported_version(requested)
-        }
-    }
-
-    /// -32022.
-    pub(crate) fn unsupported_version(requested: &str) -> Self {
+    /// -32022. `served` is what could have been asked for in this place.
+    pub(crate) fn unsupported_version(requested: &str, served: &[&str]) -> Self {
         let requested = shortened(requested);
-        let served = VERSIONS.join(", ");
-        let message = format!("protocol version {requested} is not served; served: {served}");
+        let message = format!(
+            "protocol version {requested} is not served; served: {}",
+            served.join(", ")
+        );
         Self::new(-32022, message)
-            .with_data(&json!({ "supported": VERSIONS, "requested": requested }))
+            .with_data(&json!({ "supported": served, "requested": requested }))
             .with_status(StatusCode::BAD_REQUEST)
     }
 

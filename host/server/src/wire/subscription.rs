@@ -47,6 +47,14 @@ pub(crate) fn task(params: Object) -> String {
     rpc::notification("notifications/tasks", &params.finish())
 }
 
+/// `notifications/cancelled`: the server ends the stream. Where streams share a channel it comes before the result.
+pub(crate) fn cancelled(id: &RawValue) -> String {
+    let params = Object::new()
+        .raw("requestId", id.get())
+        .value("reason", &"the server stops");
+    rpc::notification("notifications/cancelled", &params.finish())
+}
+
 /// The result that ends a stream in order.
 pub(crate) fn closing(id: &RawValue) -> String {
     let meta = Object::new()

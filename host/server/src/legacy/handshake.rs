@@ -1,0 +1,48 @@
+//! `initialize`: the handshake by which a session begins.
+
+use super::session::{Client, Session};
+use crate::app::App;
+use crate::lists;
+use crate::message::Request;
+use crate::meta::features;
+use crate::wire::WireError;
+use crate::wire::legacy::{self, Revision};
+use http::StatusCode;
+use longshore_tasks::Principal;
+use serde_json::Value;
+use std::sync::Arc;
+
+/// A session that begins, and the text of the result that says so.
+///
+/// # Errors
+/// -32602 if the params are not right.
+pub(crate) fn initialize(
+    app: &Arc<App>,
+    request: &Request,
+    principal: Principal,
+) -> Result<(Session, String), WireError> {
+    let wrong = |what: &str| {
+        let error = WireError::invalid_params(format!("params.{what}"));
+        error.with_status(StatusCode::BAD_REQUEST)
+    };
+    let requested = request.params.string("protocolVersion");
+    let requested = requested.ok_or_else(|| wrong("protocolVersion must be a string"))?;
+    let declared = request.params.value("capabilities");
+    let declared = declared
+        .filter(Value::is_object)
+        .ok_or_else(|| wrong("capabilities must be an object"))?;
+    let revision = Revision::offered(&requested);
+    let features = revision.known(features(&declared));
+    let client = Client {
+        revision,
+        features,
+        principal,
+    };
+    let result = legacy::initialized(revision, lists::capabilities(&app.catalogue.load()));
+    tracing::debug!(
+        requested = crate::wire::error::shortened(&requested),
+        offered = revision.name(),
+        "a session begins"
+    );
+    Ok((Session::begin(app, client), result))
+}

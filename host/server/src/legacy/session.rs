@@ -1,0 +1,271 @@
+//! One session of an older client: what the handshake settled, what is in flight, what the client was asked, what it follows.
+//!
+//! It must not know of transports, nor how a session is found.
+
+use crate::app::App;
+use crate::in_flight::InFlight;
+use crate::listen::filter::ENTRIES_MAX;
+use crate::listen::hub::{Mark, Seat};
+use crate::listen::subscriptions::{Subscriptions, tell};
+use crate::members::Members;
+use crate::message::{Notification, Response};
+use crate::outcome::Notices;
+use crate::resolve::Caller;
+use crate::wire::legacy::{self, Revision};
+use crate::wire::{WireError, response};
+use longshore_runtime::Work;
+use longshore_runtime::contract::{ClientFeatures, InputAnswer, LogLevel, RpcError};
+use longshore_tasks::Principal;
+use parking_lot::Mutex;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// What the handshake settled.
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    /// The protocol version.
+    pub(crate) revision: Revision,
+    /// What the client declared, as far as the version knows it.
+    pub(crate) features: ClientFeatures,
+    /// Who calls.
+    pub(crate) principal: Principal,
+}
+
+/// A session.
+pub(crate) struct Session {
+    /// The protocol version.
+    pub(crate) revision: Revision,
+    /// What the client declared.
+    pub(crate) features: ClientFeatures,
+    /// Whose session it is.
+    pub(crate) principal: Principal,
+    /// Its requests that are being served.
+    pub(crate) in_flight: Arc<InFlight>,
+    /// Cancelled when the session is over.
+    pub(crate) over: CancellationToken,
+    /// Cancelled, as a latch, when the client has said that it is ready.
+    ready: CancellationToken,
+    log_level: Mutex<Option<LogLevel>>,
+    questions: Questions,
+    seat: Seat,
+    subscriptions: Mutex<Subscriptions>,
+}
+
+impl Session {
+    /// A session that begins.
+    pub(crate) fn begin(app: &Arc<App>, client: Client) -> Self {
+        let Client {
+            revision,
+            features,
+            principal,
+        } = client;
+        let caller = Caller::host(principal.clone());
+        let lists = BTreeSet::from([Mark::Tools, Mark::Prompts, Mark::Resources]);
+        Self {
+            revision,
+            features,
+            principal,
+            in_flight: Arc::default(),
+            over: CancellationToken::new(),
+            ready: CancellationToken::new(),
+            log_level: Mutex::default(),
+            questions: Questions::default(),
+            seat: Seat::of_session(&app.hub, lists),
+            subscriptions: Mutex::new(Subscriptions::new(app, &caller)),
+        }
+    }
+
+    /// The least severe log message that the client wants, if it wants any.
+    pub(crate) fn log_level(&self) -> Option<LogLevel> {
+        *self.log_level.lock()
+    }
+
+    pub(super) fn set_log_level(&self, level: LogLevel) {
+        *self.log_level.lock() = Some(level);
+    }
+
+    /// Take a notification of the client. Those that say nothing here are left alone.
+    pub(crate) fn take_notification(&self, notification: &Notification) {
+        match notification.method.as_str() {
+            "notifications/initialized" => self.ready.cancel(),
+            "notifications/cancelled" => {
+                if let Some(id) = notification.params.get("requestId") {
+                    self.in_flight.cancel(id);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Take an answer of the client. One that nobody waits for is left alone: it came too late.
+    pub(crate) fn take_response(&self, response: Response) {
+        self.questions.answered(response);
+    }
+
+    /// Ask the client something, the wire text of a question. Whatever comes of it is for the guest.
+    ///
+    /// Dropping the future stops the waiting; an answer that comes later is left alone.
+    pub(crate) async fn ask(
+        &self,
+        question: &str,
+        patience: Duration,
+        notices: &Notices,
+    ) -> InputAnswer {
+        let waiting = self.questions.open();
+        let id = waiting.id;
+        let request = legacy::question(self.revision, id, question);
+        let answered = async {
+            // Before that the client may be sent nothing but pings and log messages.
+            self.ready.cancelled().await;
+            notices.ask(request).await;
+            waiting.answer().await
+        };
+        let refused = |code: i32, message: String| {
+            InputAnswer::Refused(RpcError {
+                code,
+                message,
+                data: None,
+            })
+        };
+        tokio::select! {
+            answer = timeout(patience, answered) => match answer {
+                Ok(Ok(result)) => response::read_answer(question, &result)
+                    .unwrap_or_else(|misfit| refused(-32602, format!("the answer does not fit: {misfit}"))),
+                Ok(Err(error)) => client_error(&error),
+                Err(_) => {
+                    notices.send(legacy::cancelled(id, "no answer came in time"));
+                    refused(-32603, format!("the client did not answer within {} ms", patience.as_millis()))
+                }
+            },
+            () = self.over.cancelled() => refused(-32603, "the session is over".to_owned()),
+        }
+    }
+
+    /// Follow a resource.
+    ///
+    /// # Errors
+    /// If there is none, its plugin refuses, or the session follows too many.
+    pub(super) async fn subscribe(&self, app: &Arc<App>, uri: String) -> Result<(), WireError> {
+        {
+            let mut subscriptions = self.subscriptions.lock();
+            if subscriptions.uris().len() >= ENTRIES_MAX {
+                return Err(WireError::internal(
+                    "busy",
+                    format!("a session follows at most {ENTRIES_MAX} resources"),
+                ));
+            }
+            subscriptions.add(&uri);
+        }
+        // Before the plugin hears of it, so that what it says at once is not missed.
+        self.seat.want(Mark::Resource(uri.clone()));
+        let work = Work::Subscribe { uri: uri.clone() };
+        let caller = Caller::host(self.principal.clone());
+        if tell(app.clone(), work, caller).await {
+            return Ok(());
+        }
+        self.unsubscribe(&uri);
+        Err(WireError::no_such_resource(&uri))
+    }
+
+    /// Follow a resource no more. One that is not followed is no error.
+    pub(super) fn unsubscribe(&self, uri: &str) {
+        self.seat.forget(&Mark::Resource(uri.to_owned()));
+        self.subscriptions.lock().remove(uri);
+    }
+
+    /// The next change that the client is to be told of. Cancelling it loses nothing.
+    pub(crate) async fn next_change(&self) -> String {
+        self.ready.cancelled().await;
+        loop {
+            if let Some(mark) = self.seat.next_mark() {
+                match mark {
+                    Mark::Tools => return legacy::list_changed("tools"),
+                    Mark::Prompts => return legacy::list_changed("prompts"),
+                    Mark::Resources => return legacy::list_changed("resources"),
+                    Mark::Resource(uri) => return legacy::resource_updated(&uri),
+                    // They are of the other era.
+                    Mark::Task(_) => {}
+                }
+                continue;
+            }
+            self.seat.rung().await;
+        }
+    }
+}
+
+impl std::fmt::Debug for Session {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session")
+            .field("revision", &self.revision)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The error by which a client answered, for the guest.
+fn client_error(text: &str) -> InputAnswer {
+    let members = Members::parse(text).unwrap_or_default();
+    let code = members.value("code").and_then(|code| code.as_i64());
+    let code = code.and_then(|code| i32::try_from(code).ok());
+    InputAnswer::Refused(RpcError {
+        code: code.unwrap_or(-32603),
+        message: members
+            .string("message")
+            .unwrap_or_else(|| "the client answered with an error".to_owned()),
+        data: members.get("data").map(|data| data.get().to_owned()),
+    })
+}
+
+type Answer = Result<String, String>;
+
+/// What the client was asked and has not answered. Each is held by a call that waits, so there are no more than those.
+#[derive(Debug, Default)]
+struct Questions {
+    asked: AtomicU64,
+    waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
+}
+
+impl Questions {
+    fn open(&self) -> Waiting<'_> {
+        let id = self.asked.fetch_add(1, Ordering::Relaxed);
+        let (sender, answer) = oneshot::channel();
+        self.waiting.lock().insert(id, sender);
+        Waiting {
+            questions: self,
+            id,
+            answer,
+        }
+    }
+
+    fn answered(&self, response: Response) {
+        let id = response.id.get().parse::<u64>().ok();
+        if let Some(waiting) = id.and_then(|id| self.waiting.lock().remove(&id)) {
+            // Its call may be gone.
+            let _ = waiting.send(response.answer);
+        }
+    }
+}
+
+/// A question that waits for its answer; forgotten when dropped.
+struct Waiting<'a> {
+    questions: &'a Questions,
+    id: u64,
+    answer: oneshot::Receiver<Answer>,
+}
+
+impl Waiting<'_> {
+    async fn answer(mut self) -> Answer {
+        let gone = || Err(r#"{"code":-32603,"message":"the answer got lost"}"#.to_owned());
+        (&mut self.answer).await.unwrap_or_else(|_| gone())
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.questions.waiting.lock().remove(&self.id);
+    }
+}
