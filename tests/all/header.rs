@@ -219,26 +219,6 @@ fn p14_other_verbs_and_unknown_methods() {
 }
 
 #[test]
-fn p14_initialize_is_told_the_versions() {
-    let server = shared();
-    let params = json!({
-        "protocolVersion": "2025-11-25", "capabilities": {},
-        "clientInfo": { "name": "old", "version": "1" },
-    });
-    let message = Message::new("initialize").edit(|json| json["params"] = params);
-    let message = message.no_header("MCP-Protocol-Version").malformed();
-    let reply = server.send(&message);
-    assert_eq!(reply.status(), 400);
-    let supported = reply.error()["data"]["supported"].as_array().unwrap();
-    assert!(supported.contains(&json!(VERSION)));
-    assert!(
-        reply.error_text().contains(VERSION),
-        "{}",
-        reply.error_text()
-    );
-}
-
-#[test]
 fn p16_capabilities_are_of_one_request() {
     let server = shared();
     let slow = || Message::call("sleep", json!({ "ms": 400 }));

@@ -8,6 +8,7 @@
     reason = "a test ends where it cannot go on, and says where that was"
 )]
 
+mod auth;
 mod cancel;
 mod command;
 mod crash;
@@ -16,6 +17,7 @@ mod harness;
 mod header;
 mod host;
 mod ladder;
+mod legacy;
 mod listen;
 mod outcome;
 mod plain;
@@ -28,4 +30,5 @@ mod rmcp_client;
 mod rounds;
 mod servers;
 mod share;
+mod stdio;
 mod task;

@@ -80,6 +80,22 @@ impl Connection {
         Ok((head, body))
     }
 
+    /// Reads the head of a reply.
+    ///
+    /// # Errors
+    /// If the connection ends first.
+    pub fn head(&mut self) -> io::Result<Head> {
+        Head::read(&mut self.stream)?.ok_or_else(|| ErrorKind::UnexpectedEof.into())
+    }
+
+    /// Reads the next piece of a body.
+    ///
+    /// # Errors
+    /// If the connection ends first.
+    pub fn piece(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
+        body.read(&mut self.stream)
+    }
+
     /// Has the server begun to answer, or closed the connection?
     pub fn has_answer(&mut self) -> bool {
         let stream = self.stream.get_ref();

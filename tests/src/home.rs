@@ -151,10 +151,16 @@ impl Home {
 
     /// The command that serves this home on a free port.
     pub fn command(&self) -> Command {
+        let mut command = self.subcommand("serve");
+        command.args(["--listen", "127.0.0.1:0"]);
+        command
+    }
+
+    /// A command that serves this home.
+    pub fn subcommand(&self, name: &str) -> Command {
         let mut command = Command::new(binary());
         command
-            .arg("serve")
-            .args(["--listen", "127.0.0.1:0"])
+            .arg(name)
             .arg("--config")
             .arg(self.config())
             .arg("--plugins")

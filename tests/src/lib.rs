@@ -11,9 +11,11 @@
 pub mod client;
 mod home;
 pub mod http;
+pub mod legacy;
 mod message;
 pub mod schema;
 pub mod server;
+pub mod stdio;
 pub mod tap;
 mod task;
 pub mod wait;

@@ -5,22 +5,28 @@ use serde_json::{Map, Value, json};
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock, Mutex};
 
-/// Which of the two schemas a definition is in.
+/// Which schema a definition is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Source {
+pub(crate) enum Source {
     Core,
     Tasks,
+    /// 2025-11-25
+    Latest,
+    /// 2025-06-18
+    Earlier,
 }
 
 const CORE: &str = include_str!("../schemas/mcp-2026-07-28.schema.json");
 const TASKS: &str = include_str!("../schemas/tasks-extension.schema.json");
+const LATEST: &str = include_str!("../schemas/mcp-2025-11-25.schema.json");
+const EARLIER: &str = include_str!("../schemas/mcp-2025-06-18.schema.json");
 
 type Validators = HashMap<(Source, &'static str), Arc<Validator>>;
 
 static VALIDATORS: LazyLock<Mutex<Validators>> = LazyLock::new(Mutex::default);
 
 /// Why a message is wrong.
-type Verdict = Result<(), String>;
+pub(crate) type Verdict = Result<(), String>;
 
 fn validator(source: Source, name: &'static str) -> Arc<Validator> {
     let mut known = VALIDATORS.lock().unwrap();
@@ -28,22 +34,25 @@ fn validator(source: Source, name: &'static str) -> Arc<Validator> {
         let text = match source {
             Source::Core => CORE,
             Source::Tasks => TASKS,
+            Source::Latest => LATEST,
+            Source::Earlier => EARLIER,
         };
         let whole: Value = serde_json::from_str(text).unwrap();
-        assert!(
-            whole["$defs"].get(name).is_some(),
-            "{source:?} defines no {name}"
-        );
-        let reference = format!("#/$defs/{name}");
-        let schema = json!({ "$defs": whole["$defs"], "$ref": reference });
-        let options = jsonschema::options().with_draft(Draft::Draft202012);
+        let (place, draft) = match source {
+            Source::Earlier => ("definitions", Draft::Draft7),
+            _ => ("$defs", Draft::Draft202012),
+        };
+        let defined = whole[place].get(name).is_some();
+        assert!(defined, "{source:?} defines no {name}");
+        let schema = json!({ place: whole[place], "$ref": format!("#/{place}/{name}") });
+        let options = jsonschema::options().with_draft(draft);
         let options = options.should_validate_formats(true);
         Arc::new(options.build(&schema).unwrap())
     });
     Arc::clone(made)
 }
 
-fn fits(source: Source, name: &'static str, value: &Value) -> Verdict {
+pub(crate) fn fits(source: Source, name: &'static str, value: &Value) -> Verdict {
     let validator = validator(source, name);
     let faults: Vec<_> = validator
         .iter_errors(value)
@@ -63,7 +72,7 @@ fn tasks(name: &'static str, value: &Value) -> Verdict {
     fits(Source::Tasks, name, value)
 }
 
-fn must(holds: bool, rule: &str, value: &Value) -> Verdict {
+pub(crate) fn must(holds: bool, rule: &str, value: &Value) -> Verdict {
     if holds {
         return Ok(());
     }
@@ -267,7 +276,7 @@ fn task_parts(result: &Value) -> Verdict {
     }
 }
 
-fn without(result: &Value, names: &[&str]) -> Verdict {
+pub(crate) fn without(result: &Value, names: &[&str]) -> Verdict {
     let empty = Map::new();
     let members = result.as_object().unwrap_or(&empty);
     let found = names.iter().find(|name| members.contains_key(**name));

@@ -63,9 +63,6 @@ async fn answer(
         "logging/setLevel" => set_level(session, &request.params),
         "resources/subscribe" => subscribe(app, session, &request.params, true).await,
         "resources/unsubscribe" => subscribe(app, session, &request.params, false).await,
-        "initialize" => Err(WireError::invalid_request(
-            "the session is initialized already; begin another one without its id",
-        )),
         _ => Box::pin(work(app, session, request, notices)).await,
     }
 }

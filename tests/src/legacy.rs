@@ -1,0 +1,422 @@
+//! A client of the versions that begin with a handshake, over HTTP: its session, its requests, its streams.
+//!
+//! Every message that comes is judged by the schema of the version.
+
+use crate::client::Connection;
+use crate::http::{Body, Head};
+use crate::schema::{Source, Verdict, fits, must, without};
+use crate::server::Server;
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+use std::io;
+use std::net::SocketAddr;
+
+/// 2025-11-25
+pub const LATEST: &str = "2025-11-25";
+/// 2025-06-18
+pub const EARLIER: &str = "2025-06-18";
+
+/// Everything that a client can be asked.
+pub fn asks_all() -> Value {
+    json!({ "elicitation": { "form": {}, "url": {} }, "sampling": {}, "roots": {} })
+}
+
+/// One HTTP request as it is.
+#[derive(Clone, Debug)]
+pub struct Raw {
+    verb: &'static str,
+    headers: Vec<(&'static str, String)>,
+    body: String,
+}
+
+impl Raw {
+    /// A request with this verb, and no body.
+    pub fn new(verb: &'static str) -> Self {
+        let accept = "application/json, text/event-stream".to_owned();
+        Self {
+            verb,
+            headers: vec![("Accept", accept)],
+            body: String::new(),
+        }
+    }
+
+    /// A POST of a message.
+    pub fn post(message: &Value) -> Self {
+        let mut raw = Self::new("POST").header("Content-Type", "application/json");
+        raw.body = message.to_string();
+        raw
+    }
+
+    /// Sets a header.
+    pub fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.retain(|(known, _)| *known != name);
+        self.headers.push((name, value.to_owned()));
+        self
+    }
+
+    fn bytes(&self, host: SocketAddr) -> Vec<u8> {
+        let mut text = format!("{} /mcp HTTP/1.1\r\nHost: {host}\r\n", self.verb);
+        for (name, value) in &self.headers {
+            let _ = write!(text, "{name}: {value}\r\n");
+        }
+        let _ = write!(
+            text,
+            "Content-Length: {}\r\n\r\n{}",
+            self.body.len(),
+            self.body
+        );
+        text.into_bytes()
+    }
+
+    /// Sends it, and reads the head of the response.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn send(&self, server: &Server) -> Incoming {
+        let mut connection = server.connect();
+        connection.write(&self.bytes(server.address())).unwrap();
+        Incoming::read(connection).unwrap()
+    }
+}
+
+/// A response that is read as it comes.
+#[derive(Debug)]
+pub struct Incoming {
+    /// Status line and headers.
+    pub head: Head,
+    connection: Connection,
+    body: Body,
+    text: String,
+    /// The id of the last event that was read.
+    pub last_id: Option<String>,
+}
+
+impl Incoming {
+    fn read(mut connection: Connection) -> io::Result<Self> {
+        let head = connection.head()?;
+        let body = Body::of_response(&head);
+        Ok(Self {
+            head,
+            connection,
+            body,
+            text: String::new(),
+            last_id: None,
+        })
+    }
+
+    /// Its status.
+    pub fn status(&self) -> u16 {
+        self.head.status()
+    }
+
+    /// Is it a stream of events?
+    pub fn is_stream(&self) -> bool {
+        let kind = self.head.header("content-type").unwrap_or_default();
+        kind.starts_with("text/event-stream")
+    }
+
+    /// The whole body as text.
+    ///
+    /// # Panics
+    /// If the connection ends first.
+    pub fn text(&mut self) -> String {
+        while let Some(piece) = self.connection.piece(&mut self.body).unwrap() {
+            self.text += &String::from_utf8(piece).unwrap();
+        }
+        std::mem::take(&mut self.text)
+    }
+
+    /// The next message, of an event or alone; none at the end.
+    ///
+    /// # Panics
+    /// If the connection fails, or what comes is no JSON.
+    pub fn message(&mut self) -> Option<Value> {
+        if !self.is_stream() {
+            let text = self.text();
+            return (!text.is_empty()).then(|| serde_json::from_str(&text).unwrap());
+        }
+        loop {
+            while let Some(end) = self.text.find("\n\n") {
+                let event: String = self.text.drain(..end + 2).collect();
+                if let Some(data) = self.take(&event) {
+                    return Some(serde_json::from_str(&data).unwrap());
+                }
+            }
+            let piece = self.connection.piece(&mut self.body).unwrap()?;
+            self.text += &String::from_utf8(piece).unwrap();
+        }
+    }
+
+    fn take(&mut self, event: &str) -> Option<String> {
+        let field = |name: &str| {
+            let mut lines = event.lines();
+            lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "))
+        };
+        if let Some(id) = field("id") {
+            self.last_id = Some(id.to_owned());
+        }
+        let data = field("data")?.to_owned();
+        (!data.is_empty()).then_some(data)
+    }
+
+    /// Closes the connection.
+    pub fn close(self) {
+        self.connection.close();
+    }
+}
+
+/// A session.
+#[derive(Debug)]
+pub struct Session<'a> {
+    server: &'a Server,
+    source: Source,
+    revision: &'static str,
+    /// Its id.
+    pub id: String,
+    /// The result of `initialize`.
+    pub initialized: Value,
+    token: Option<String>,
+}
+
+/// The message by which a session begins.
+pub fn initialize(revision: &str, capabilities: &Value) -> Value {
+    json!({
+        "jsonrpc": "2.0", "id": 0, "method": "initialize",
+        "params": {
+            "protocolVersion": revision, "capabilities": capabilities,
+            "clientInfo": { "name": "old", "version": "1" },
+        },
+    })
+}
+
+impl<'a> Session<'a> {
+    /// Begins one, and says that the client is ready.
+    ///
+    /// # Panics
+    /// If the server does not agree, or to another version.
+    pub fn begin(server: &'a Server, revision: &'static str, capabilities: &Value) -> Self {
+        Self::begin_as(server, revision, capabilities, None)
+    }
+
+    /// The same with a token.
+    ///
+    /// # Panics
+    /// As [`Session::begin`].
+    pub fn begin_as(
+        server: &'a Server,
+        revision: &'static str,
+        capabilities: &Value,
+        token: Option<&str>,
+    ) -> Self {
+        let mut raw = Raw::post(&initialize(revision, capabilities));
+        if let Some(token) = token {
+            raw = raw.header("Authorization", &format!("Bearer {token}"));
+        }
+        let mut reply = raw.send(server);
+        let message = reply.message().unwrap();
+        assert_eq!(reply.status(), 200, "{message:#}");
+        let id = reply.head.header("mcp-session-id").unwrap().to_owned();
+        assert!(id.bytes().all(|byte| byte.is_ascii_graphic()), "{id:?}");
+        let session = Self {
+            server,
+            source: if revision == EARLIER {
+                Source::Earlier
+            } else {
+                Source::Latest
+            },
+            revision,
+            id,
+            initialized: message["result"].clone(),
+            token: token.map(str::to_owned),
+        };
+        session.judge("initialize", &message);
+        assert_eq!(session.initialized["protocolVersion"], revision);
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(session.raw(&ready).send(server).status(), 202);
+        session
+    }
+
+    /// A message with the headers of the session.
+    pub fn raw(&self, message: &Value) -> Raw {
+        self.with_headers(Raw::post(message))
+    }
+
+    /// A request with the headers of the session.
+    pub fn with_headers(&self, raw: Raw) -> Raw {
+        let raw = raw.header("Mcp-Session-Id", &self.id);
+        let raw = raw.header("MCP-Protocol-Version", self.revision);
+        match &self.token {
+            Some(token) => raw.header("Authorization", &format!("Bearer {token}")),
+            None => raw,
+        }
+    }
+
+    /// Sends a message that wants no answer; its status.
+    pub fn tell(&self, message: &Value) -> u16 {
+        let mut reply = self.raw(message).send(self.server);
+        assert_eq!(reply.text(), "");
+        reply.status()
+    }
+
+    /// Sends a request; what comes is read by the caller.
+    pub fn open(&self, id: i64, method: &str, params: impl Into<Value>) -> Incoming {
+        let params = params.into();
+        let message = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params });
+        self.raw(&message).send(self.server)
+    }
+
+    /// Sends a request and reads its response. Questions are answered by `answer`, from method and params to a response
+    /// without its id; all other messages that came are told too.
+    ///
+    /// # Panics
+    /// If there is no response, or a message is not of the version.
+    pub fn request(
+        &self,
+        method: &str,
+        params: Value,
+        answer: impl FnMut(&str, &Value) -> Value,
+    ) -> (Value, Vec<Value>) {
+        let incoming = self.open(1, method, params);
+        self.finish(method, incoming, answer)
+    }
+
+    /// Reads what comes to the end.
+    ///
+    /// # Panics
+    /// As [`Session::request`].
+    pub fn finish(
+        &self,
+        method: &str,
+        mut incoming: Incoming,
+        mut answer: impl FnMut(&str, &Value) -> Value,
+    ) -> (Value, Vec<Value>) {
+        let mut others = Vec::new();
+        while let Some(message) = incoming.message() {
+            self.judge(method, &message);
+            match (message["method"].as_str(), message.get("id")) {
+                (Some(asked), Some(id)) => {
+                    let mut reply = answer(asked, &message["params"]);
+                    reply["jsonrpc"] = "2.0".into();
+                    reply["id"] = id.clone();
+                    assert_eq!(self.tell(&reply), 202);
+                    others.push(message);
+                }
+                (Some(_), None) => others.push(message),
+                (None, _) => {
+                    assert_eq!(incoming.message(), None, "more after the response");
+                    return (message, others);
+                }
+            }
+        }
+        panic!("no response to {method}: {others:#?}");
+    }
+
+    /// Sends a request that asks nothing, and reads its result.
+    ///
+    /// # Panics
+    /// If it is an error.
+    pub fn result(&self, method: &str, params: Value) -> Value {
+        let (response, _) = self.request(method, params, |asked, _| panic!("asked {asked}"));
+        let result = response.get("result");
+        result.unwrap_or_else(|| panic!("{response:#}")).clone()
+    }
+
+    /// Sends a request that asks nothing, and reads its error.
+    ///
+    /// # Panics
+    /// If it is a result.
+    pub fn error(&self, method: &str, params: Value) -> Value {
+        let (response, _) = self.request(method, params, |asked, _| panic!("asked {asked}"));
+        let error = response.get("error");
+        error.unwrap_or_else(|| panic!("{response:#}")).clone()
+    }
+
+    /// Opens the stream that belongs to no request.
+    pub fn listen(&self) -> Incoming {
+        let incoming = self.with_headers(Raw::new("GET")).send(self.server);
+        assert_eq!(incoming.status(), 200);
+        incoming
+    }
+
+    /// Goes on behind an event.
+    pub fn resume(&self, last: &str) -> Incoming {
+        let raw = self.with_headers(Raw::new("GET"));
+        raw.header("Last-Event-ID", last).send(self.server)
+    }
+
+    /// Ends it; the status.
+    pub fn delete(&self) -> u16 {
+        let raw = self.with_headers(Raw::new("DELETE"));
+        raw.send(self.server).status()
+    }
+
+    /// Judges what the server said in reply to this method.
+    ///
+    /// # Panics
+    /// If it is not of the version.
+    pub fn judge(&self, method: &str, message: &Value) {
+        if let Err(fault) = judge(self.source, method, message) {
+            panic!("{} of {method}: {fault}", self.revision);
+        }
+    }
+}
+
+/// Judges what a server says in a session of this version.
+///
+/// # Errors
+/// What is wrong.
+pub fn verdict(revision: &str, method: &str, message: &Value) -> Verdict {
+    let source = if revision == EARLIER {
+        Source::Earlier
+    } else {
+        Source::Latest
+    };
+    judge(source, method, message)
+}
+
+fn judge(source: Source, method: &str, message: &Value) -> Verdict {
+    let earlier = source == Source::Earlier;
+    if message.get("method").is_some() {
+        let kind = match message.get("id") {
+            Some(_) => "ServerRequest",
+            None => "ServerNotification",
+        };
+        return fits(source, kind, message);
+    }
+    if let Some(error) = message.get("error") {
+        let modern = matches!(error["code"].as_i64(), Some(-32022..=-32020));
+        must(!modern, "a code of the modern wire", error)?;
+        let kind = if earlier {
+            "JSONRPCError"
+        } else {
+            "JSONRPCErrorResponse"
+        };
+        return fits(source, kind, message);
+    }
+    let kind = if earlier {
+        "JSONRPCResponse"
+    } else {
+        "JSONRPCResultResponse"
+    };
+    fits(source, kind, message)?;
+    let result = &message["result"];
+    without(result, &["resultType", "ttlMs", "cacheScope", "task"])?;
+    let info = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo");
+    must(info.is_none(), "serverInfo in `_meta`", result)?;
+    let name = match method {
+        "initialize" => "InitializeResult",
+        "tools/list" => "ListToolsResult",
+        "tools/call" => "CallToolResult",
+        "prompts/list" => "ListPromptsResult",
+        "prompts/get" => "GetPromptResult",
+        "resources/list" => "ListResourcesResult",
+        "resources/templates/list" => "ListResourceTemplatesResult",
+        "resources/read" => "ReadResourceResult",
+        "completion/complete" => "CompleteResult",
+        "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
+            return must(*result == json!({}), "not an empty object", result);
+        }
+        _ => return Ok(()),
+    };
+    fits(source, name, result)
+}
