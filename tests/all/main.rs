@@ -20,6 +20,7 @@ mod ladder;
 mod legacy;
 mod listen;
 mod outcome;
+mod pages;
 mod plain;
 mod prompt;
 mod question;

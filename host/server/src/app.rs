@@ -1,6 +1,6 @@
 //! The wiring: from a configuration to the parts that serve requests, and back to nothing.
 
-use crate::catalogue::Catalogue;
+use crate::catalogue::{Catalogue, Served};
 use crate::config::Config;
 use crate::http::{self, Sessions};
 use crate::listen::feed::{self, Gathering};
@@ -12,7 +12,6 @@ use crate::seal::Sealer;
 use crate::stdio;
 use crate::wire::question::check_question;
 use anyhow::Context as _;
-use arc_swap::ArcSwap;
 use longshore_runtime::{Compiler, Runtime};
 use longshore_store::SledStore;
 use longshore_tasks::{Clock, Engine, Ports, SystemClock};
@@ -30,7 +29,7 @@ use tokio_util::sync::CancellationToken;
 /// The hidden command by which this program compiles components in a process of its own.
 pub(crate) const COMPILE_COMMAND: &str = "compile-component";
 
-/// How often parked calls and sessions whose time is over are ended, in milliseconds. They hold memory, nothing else waits for
+/// How often parked calls, sessions and former catalogues whose time is over are let go, in milliseconds. They hold memory, nothing else waits for
 /// it.
 const SWEEP_EVERY_MS: u64 = 5_000;
 
@@ -65,7 +64,7 @@ pub(crate) struct App {
     /// Sessions of older clients over HTTP.
     pub(crate) sessions: Sessions,
     /// What is served; one value at a time.
-    pub(crate) catalogue: ArcSwap<Catalogue>,
+    pub(crate) catalogue: Served,
     /// Who listens to what.
     pub(crate) hub: Arc<Hub>,
     /// Changes of lists that are yet to be told.
@@ -179,11 +178,11 @@ impl App {
             results,
             parked: ParkedCalls::default(),
             sessions,
-            catalogue: ArcSwap::default(),
+            catalogue: Served::default(),
             ready: AtomicBool::new(false),
         };
         let first = Catalogue::build(&app.runtime.snapshot(), &app.config, &Catalogue::default());
-        app.catalogue.store(Arc::new(first));
+        app.catalogue.replace(Arc::new(first), app.clock.now_ms());
         Ok(app)
     }
 
@@ -274,7 +273,8 @@ async fn follow_plugins(app: Arc<App>) {
             let former = builder.catalogue.load_full();
             let newer = Catalogue::build(&builder.runtime.snapshot(), &builder.config, &former);
             let newer = Arc::new(newer);
-            builder.catalogue.store(newer.clone());
+            let now_ms = builder.clock.now_ms();
+            builder.catalogue.replace(newer.clone(), now_ms);
             // Only now, so that who hears of it and asks gets the new lists.
             builder.gathering.compare(&former, &newer);
         };
@@ -289,6 +289,7 @@ async fn sweep(app: Arc<App>) {
         let now_ms = app.clock.now_ms();
         app.parked.sweep(now_ms);
         app.sessions.sweep(now_ms);
+        app.catalogue.sweep(now_ms);
         app.clock
             .sleep_until(now_ms.saturating_add(SWEEP_EVERY_MS))
             .await;

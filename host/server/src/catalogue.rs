@@ -7,6 +7,7 @@
 //! - `header`: arguments that are mirrored into headers.
 //! - `offer`: what one plugin offers.
 //! - `prompt`, `resource`, `tool`: one entry each.
+//! - `served`: the catalogue that is served, and those before it.
 //! - `shelf`: entries of one kind.
 
 pub(crate) mod cursor;
@@ -14,6 +15,7 @@ mod header;
 mod offer;
 mod prompt;
 mod resource;
+mod served;
 mod shelf;
 mod tool;
 
@@ -25,6 +27,7 @@ use std::sync::Arc;
 pub(crate) use offer::{Counts, LeftOut, Offer};
 pub(crate) use prompt::CataloguePrompt;
 pub(crate) use resource::{CatalogueResource, CatalogueTemplate};
+pub(crate) use served::Served;
 pub(crate) use shelf::{Entry, Kind, Shelf};
 pub(crate) use tool::CatalogueTool;
 
@@ -64,6 +67,10 @@ impl Catalogue {
             catalogue.completes |= plugin.completes;
             catalogue.plugins.insert(plugin.name.clone(), offer);
         }
+        catalogue.tools.seal();
+        catalogue.prompts.seal();
+        catalogue.resources.seal();
+        catalogue.templates.seal();
         catalogue
     }
 

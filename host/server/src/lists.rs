@@ -6,6 +6,7 @@ use crate::config::CacheScope;
 use crate::wire::object::Object;
 use crate::wire::{ALL_VERSIONS, TASKS, WireError};
 use serde_json::{Map, Value, json};
+use std::sync::Arc;
 
 /// `server/discover`.
 pub(crate) fn discover(app: &App, catalogue: &Catalogue) -> String {
@@ -40,30 +41,46 @@ pub(crate) fn capabilities(catalogue: &Catalogue) -> Map<String, Value> {
     declared
 }
 
-/// One page of a list, in the order of its keys.
+/// One page of a list, in the order of its keys: of the list that is served now, or of the one that the cursor is from.
 ///
 /// # Errors
-/// -32602 if the cursor was not given by this list.
+/// -32602 if the cursor was not given by this list, or the list it is from is not kept any more.
 pub(crate) fn page<E: Entry>(
     app: &App,
-    shelf: &Shelf<E>,
+    catalogue: &Arc<Catalogue>,
+    shelf: fn(&Catalogue) -> &Shelf<E>,
     cursor: Option<&str>,
 ) -> Result<String, WireError> {
-    let after = match cursor {
-        Some(cursor) => Some(cursor::read(E::KIND, cursor).ok_or_else(|| {
-            let method = E::KIND.list_method();
+    let method = E::KIND.list_method();
+    let place = cursor.map(|cursor| {
+        cursor::read(E::KIND, cursor).ok_or_else(|| {
             WireError::invalid_params(format!(
                 "params.cursor is not one that {method} gave; leave it out to begin again"
             ))
-        })?),
-        None => None,
+        })
+    });
+    let place = place.transpose()?;
+    let catalogue = match &place {
+        Some(place) if !place.is_in(shelf(catalogue).print()) => {
+            let former = app
+                .catalogue
+                .former(|former| place.is_in(shelf(former).print()));
+            former.ok_or_else(|| {
+                WireError::invalid_params(format!(
+                    "params.cursor is from a list that has changed since; call {method} without it to begin again"
+                ))
+            })?
+        }
+        _ => catalogue.clone(),
     };
-    let (page, more) = shelf.page(after.as_deref(), app.config.lists.page_size);
+    let shelf = shelf(&catalogue);
+    let after = place.as_ref().map(|place| place.key.as_str());
+    let (page, more) = shelf.page(after, app.config.lists.page_size);
     let definitions: Vec<&str> = page.iter().map(|entry| entry.definition()).collect();
     let next = page
         .last()
         .filter(|_| more)
-        .map(|entry| cursor::behind(E::KIND, entry.key()));
+        .map(|entry| cursor::behind(E::KIND, shelf.print(), entry.key()));
     let result = Object::result("complete")
         .raw(
             E::KIND.list_member(),

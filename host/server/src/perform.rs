@@ -19,7 +19,7 @@ use std::sync::Arc;
 pub(crate) struct Site<'a> {
     pub(crate) app: &'a Arc<App>,
     /// One catalogue for the whole request.
-    pub(crate) catalogue: &'a Catalogue,
+    pub(crate) catalogue: &'a Arc<Catalogue>,
     /// The headers that mirror arguments; `None`: there are none to check.
     pub(crate) headers: Option<&'a HeaderMap>,
     /// The address that the request comes from.
@@ -83,14 +83,14 @@ pub(crate) async fn perform(
 
 fn list(
     app: &App,
-    catalogue: &Catalogue,
+    catalogue: &Arc<Catalogue>,
     kind: Kind,
     cursor: Option<&str>,
 ) -> Result<String, WireError> {
     match kind {
-        Kind::Tool => lists::page(app, &catalogue.tools, cursor),
-        Kind::Prompt => lists::page(app, &catalogue.prompts, cursor),
-        Kind::Resource => lists::page(app, &catalogue.resources, cursor),
-        Kind::Template => lists::page(app, &catalogue.templates, cursor),
+        Kind::Tool => lists::page(app, catalogue, |served| &served.tools, cursor),
+        Kind::Prompt => lists::page(app, catalogue, |served| &served.prompts, cursor),
+        Kind::Resource => lists::page(app, catalogue, |served| &served.resources, cursor),
+        Kind::Template => lists::page(app, catalogue, |served| &served.templates, cursor),
     }
 }

@@ -1,26 +1,46 @@
-//! Cursors: opaque to clients, and a name to us. A cursor says "behind this name", so it stays good when the list changes.
+//! Cursors: opaque to clients, and to us the name of an entry in one list. A client that goes on gets the rest of the list that
+//! it began with, whatever changed since.
 
-use super::shelf::Kind;
+use super::shelf::{Kind, Print};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// The cursor of the page behind the entry with this key.
-pub(crate) fn behind(list: Kind, key: &str) -> String {
-    URL_SAFE_NO_PAD.encode(format!("{}{key}", mark(list)))
+/// The cursor of the page behind the entry with this key, in the list with this print.
+pub(crate) fn behind(list: Kind, print: Print, key: &str) -> String {
+    URL_SAFE_NO_PAD.encode(format!("{}{} {key}", mark(list), print.text()))
 }
 
-/// The key in a cursor; `None` if it was not made here, or for another list.
-pub(crate) fn read(list: Kind, cursor: &str) -> Option<String> {
+/// Where a cursor stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    print: String,
+    /// The key of the last entry that was told.
+    pub(crate) key: String,
+}
+
+impl Place {
+    /// Whether it is one in the list with this print.
+    pub(crate) fn is_in(&self, print: Print) -> bool {
+        self.print == print.text()
+    }
+}
+
+/// The place that a cursor means; `None` if it was not made here, or for another kind of list.
+pub(crate) fn read(list: Kind, cursor: &str) -> Option<Place> {
     let bytes = URL_SAFE_NO_PAD.decode(cursor).ok()?;
-    let key = std::str::from_utf8(&bytes)
+    let place = std::str::from_utf8(&bytes)
         .ok()?
         .strip_prefix(&mark(list))?;
-    (!key.is_empty()).then(|| key.to_owned())
+    let (print, key) = place.split_once(' ')?;
+    (!key.is_empty()).then(|| Place {
+        print: print.to_owned(),
+        key: key.to_owned(),
+    })
 }
 
 /// Says what list a cursor belongs to, and of what make it is.
 fn mark(list: Kind) -> String {
-    format!("{} 1 ", list.list_member())
+    format!("{} 2 ", list.list_member())
 }
 
 #[cfg(test)]
@@ -30,15 +50,17 @@ mod tests {
     #[test]
     fn a_cursor_comes_back_as_it_went() {
         for key in ["a.b-c_9", "test://a b/ü"] {
-            let cursor = behind(Kind::Resource, key);
-            assert_eq!(read(Kind::Resource, &cursor).as_deref(), Some(key));
+            let cursor = behind(Kind::Resource, Print::default(), key);
+            let place = read(Kind::Resource, &cursor).unwrap();
+            assert_eq!(place.key, key);
+            assert!(place.is_in(Print::default()));
         }
     }
 
     #[test]
     fn other_texts_are_no_cursors() {
-        let foreign = URL_SAFE_NO_PAD.encode("tools 2 a");
-        let of_another_list = behind(Kind::Prompt, "a");
+        let foreign = URL_SAFE_NO_PAD.encode("tools 1 a");
+        let of_another_list = behind(Kind::Prompt, Print::default(), "a");
         for text in [
             "",
             "0",
@@ -47,8 +69,8 @@ mod tests {
             "dG9vbHM",
             &foreign,
             &of_another_list,
-            &behind(Kind::Tool, ""),
-            &format!("{}=", behind(Kind::Tool, "abc")),
+            &behind(Kind::Tool, Print::default(), ""),
+            &format!("{}=", behind(Kind::Tool, Print::default(), "abc")),
         ] {
             assert_eq!(read(Kind::Tool, text), None, "{text}");
         }

@@ -2,6 +2,7 @@
 
 use super::offer::LeftOut;
 use longshore_runtime::Plugin;
+use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -68,11 +69,28 @@ pub(crate) trait Entry {
 
 /// Entries of one kind. Their order is that of their list.
 #[derive(Debug)]
-pub(crate) struct Shelf<E>(BTreeMap<String, Arc<E>>);
+pub(crate) struct Shelf<E> {
+    entries: BTreeMap<String, Arc<E>>,
+    print: Print,
+}
+
+/// Tells lists apart: a digest of all that a list says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub(crate) struct Print(u64);
+
+impl Print {
+    /// Its text: 16 hexadecimal digits.
+    pub(super) fn text(self) -> String {
+        format!("{:016x}", self.0)
+    }
+}
 
 impl<E> Default for Shelf<E> {
     fn default() -> Self {
-        Self(BTreeMap::new())
+        Self {
+            entries: BTreeMap::new(),
+            print: Print::default(),
+        }
     }
 }
 
@@ -80,9 +98,9 @@ impl<E: Entry> Shelf<E> {
     /// Put entries in. One whose key is taken is left out.
     pub(super) fn put(&mut self, entries: &[Arc<E>]) {
         for entry in entries {
-            match self.0.get(entry.key()) {
+            match self.entries.get(entry.key()) {
                 None => {
-                    self.0.insert(entry.key().to_owned(), entry.clone());
+                    self.entries.insert(entry.key().to_owned(), entry.clone());
                 }
                 Some(winner) => tracing::warn!(
                     name = entry.key(),
@@ -93,6 +111,23 @@ impl<E: Entry> Shelf<E> {
                 ),
             }
         }
+    }
+
+    /// All entries are in.
+    pub(super) fn seal(&mut self) {
+        let mut digest = Sha256::new();
+        for entry in self.entries.values() {
+            digest.update(entry.definition());
+            digest.update(b"\n");
+        }
+        let digest: [u8; 32] = digest.finalize().into();
+        let first: [u8; 8] = std::array::from_fn(|at| digest[at]);
+        self.print = Print(u64::from_be_bytes(first));
+    }
+
+    /// What the list says, in short.
+    pub(crate) fn print(&self) -> Print {
+        self.print
     }
 
     /// Those of these entries whose key another plugin has taken.
@@ -117,32 +152,23 @@ impl<E: Entry> Shelf<E> {
 
     /// An entry by its key.
     pub(crate) fn get(&self, key: &str) -> Option<&Arc<E>> {
-        self.0.get(key)
+        self.entries.get(key)
     }
 
     /// Whether there is none.
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
-    /// Whether its list says the same as another.
-    pub(crate) fn lists_the_same(&self, other: &Self) -> bool {
-        self.0.len() == other.0.len()
-            && self
-                .iter()
-                .zip(other.iter())
-                .all(|(one, other)| one.definition() == other.definition())
+        self.entries.is_empty()
     }
 
     /// All, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<E>> {
-        self.0.values()
+        self.entries.values()
     }
 
     /// At most `max` entries behind the key, in order, and whether there are more.
     pub(crate) fn page(&self, after: Option<&str>, max: usize) -> (Vec<&Arc<E>>, bool) {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rest = self.0.range::<str, _>((from, Bound::Unbounded));
+        let mut rest = self.entries.range::<str, _>((from, Bound::Unbounded));
         let page = rest.by_ref().take(max).map(|(_, entry)| entry).collect();
         (page, rest.next().is_some())
     }

@@ -34,14 +34,14 @@ impl Gathering {
 
     /// What is different in a newer catalogue, which is served already.
     pub(crate) fn compare(&self, former: &Catalogue, newer: &Catalogue) {
-        if !former.tools.lists_the_same(&newer.tools) {
+        if former.tools.print() != newer.tools.print() {
             self.add(Mark::Tools);
         }
-        if !former.prompts.lists_the_same(&newer.prompts) {
+        if former.prompts.print() != newer.prompts.print() {
             self.add(Mark::Prompts);
         }
-        let resources = former.resources.lists_the_same(&newer.resources);
-        if !resources || !former.templates.lists_the_same(&newer.templates) {
+        let resources = former.resources.print() == newer.resources.print();
+        if !resources || former.templates.print() != newer.templates.print() {
             self.add(Mark::Resources);
         }
     }
