@@ -11,6 +11,7 @@
 mod checks;
 mod clock;
 mod conformance;
+mod fuzz;
 mod guests;
 mod host;
 mod place;
@@ -53,6 +54,8 @@ enum Command {
         #[arg(long, value_delimiter = ',', value_enum)]
         only: Vec<checks::Check>,
     },
+    /// Look for inputs that break the reading of the wire
+    Fuzz(fuzz::Arguments),
     /// Run the official conformance suite against the host
     Conformance(conformance::Arguments),
 }
@@ -62,6 +65,7 @@ fn main() -> ExitCode {
         Command::Up { listen } => up::up(&listen),
         Command::Plugins { toolchain } => guests::build(toolchain),
         Command::Test { only } => checks::run(&only),
+        Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Conformance(arguments) => conformance::run(&arguments),
     };
     match outcome {

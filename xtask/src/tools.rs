@@ -11,6 +11,7 @@ use anyhow::{Context, Result, bail};
 use crate::{place, process};
 
 const DENY_VERSION: &str = "0.20.2";
+const FUZZ_VERSION: &str = "0.13.1";
 
 /// The oldest node that runs the conformance suite, and the one fetched where it is older.
 const NODE_MAJOR_MIN: u32 = 22;
@@ -21,22 +22,35 @@ const NODE_VERSION: &str = "22.23.3";
 /// # Errors
 /// If it cannot be installed.
 pub(crate) fn cargo_deny() -> Result<PathBuf> {
+    cargo_tool("cargo-deny", DENY_VERSION, &[])
+}
+
+/// `cargo-fuzz` of the pinned version, installed if missing.
+///
+/// # Errors
+/// If it cannot be installed.
+pub(crate) fn cargo_fuzz() -> Result<PathBuf> {
+    cargo_tool("cargo-fuzz", FUZZ_VERSION, &["fuzz"])
+}
+
+/// A tool of cargo. `called` comes before its own arguments.
+fn cargo_tool(name: &str, version: &str, called: &[&str]) -> Result<PathBuf> {
     let home = place::cache()?.join("tools");
-    let own = home.join("bin/cargo-deny");
-    let candidates = [Some(own.clone()), place::on_path("cargo-deny")];
+    let own = home.join("bin").join(name);
+    let candidates = [Some(own.clone()), place::on_path(name)];
     let pinned = |file: &PathBuf| {
-        process::output(Command::new(file).arg("--version"))
-            .is_ok_and(|said| said.trim_end().ends_with(DENY_VERSION))
+        process::output(Command::new(file).args(called).arg("--version"))
+            .is_ok_and(|said| said.trim_end().ends_with(version))
     };
     if let Some(file) = candidates.into_iter().flatten().find(pinned) {
         return Ok(file);
     }
     println!(
-        "installing cargo-deny {DENY_VERSION} in {} (minutes, once)",
+        "installing {name} {version} in {} (minutes, once)",
         home.display()
     );
     let mut install = process::cargo(&["install", "--locked", "--force", "--root"]);
-    install.arg(&home).arg(format!("cargo-deny@{DENY_VERSION}"));
+    install.arg(&home).arg(format!("{name}@{version}"));
     process::run(&mut install)?;
     Ok(own)
 }

@@ -11,7 +11,7 @@
 //! - `shelf`: entries of one kind.
 
 pub(crate) mod cursor;
-mod header;
+pub(crate) mod header;
 mod offer;
 mod prompt;
 mod resource;

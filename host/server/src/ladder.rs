@@ -54,7 +54,10 @@ async fn serve(app: Arc<App>, request: Request, envelope: Envelope, notices: Not
     let id = request.id.clone();
     // One catalogue for the whole request.
     let catalogue = app.catalogue.load_full();
-    let climbed = climb(&app, &catalogue, request, envelope.headers.as_ref());
+    let rules = Rules {
+        require_task_name: app.config.routing.require_task_name,
+    };
+    let climbed = climb(rules, &catalogue, request, envelope.headers.as_ref());
     let served = match climbed {
         Ok((checked, meta)) => {
             let caller = Caller {
@@ -76,9 +79,16 @@ async fn serve(app: Arc<App>, request: Request, envelope: Envelope, notices: Not
     served.unwrap_or_else(Outcome::error)
 }
 
+/// What an operator may choose of the rungs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// Whether `tasks/*` must carry `Mcp-Name`.
+    pub(crate) require_task_name: bool,
+}
+
 /// Rungs 11 to 19.
-fn climb(
-    app: &App,
+pub(crate) fn climb(
+    rules: Rules,
     catalogue: &Catalogue,
     request: Request,
     headers: Option<&HeaderMap>,
@@ -86,7 +96,7 @@ fn climb(
     check_version(&request, headers)?;
     let method = check_method(catalogue, &request, headers)?;
     if let Some(headers) = headers {
-        check_name(app, method, &request, headers)?;
+        check_name(rules, method, &request, headers)?;
     }
     let meta = Meta::read(&request.meta)?;
     if method.is_of_tasks() && !meta.has_tasks() {
@@ -145,7 +155,7 @@ fn check_method(
 
 /// Rung 15: what the request is about, in header and body.
 fn check_name(
-    app: &App,
+    rules: Rules,
     method: Method,
     request: &Request,
     headers: &HeaderMap,
@@ -154,7 +164,7 @@ fn check_name(
         return Ok(());
     };
     let Some(header) = single(headers, &NAME_HEADER).map_err(WireError::header_mismatch)? else {
-        let required = !method.is_of_tasks() || app.config.routing.require_task_name;
+        let required = !method.is_of_tasks() || rules.require_task_name;
         let what = format!("params.{member}");
         return if required {
             Err(missing(&NAME_HEADER, &what))

@@ -17,6 +17,7 @@
 //! - `call`, `errand`, `follow`, `parked`, `seal`: work for a plugin, over several rounds.
 //! - `runner`, `result`, `answer`, `failure`: the adapter between tasks and guests, and the wording of what went right or wrong.
 //! - `schema`: JSON Schemas of strangers.
+//! - `fuzzing`: what fuzz targets call; not in the program.
 //! - `wire`: the protocol's texts. Knows no transport.
 
 mod answer;
@@ -30,6 +31,8 @@ mod era;
 mod errand;
 mod failure;
 mod follow;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod headers;
 mod http;
 mod in_flight;

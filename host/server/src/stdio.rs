@@ -3,7 +3,7 @@
 //! Requests are served at once and beside each other; answers come as they are ready. Nothing but messages goes to standard
 //! output: logs and errors go to standard error. It must not know what a method does.
 
-mod input;
+pub(crate) mod input;
 
 use crate::app::{App, Stop};
 use crate::era::{self, Era};

@@ -42,7 +42,7 @@ const MAP_KEYWORDS: [&str; 4] = [
 
 /// The mirrored arguments of a tool.
 #[derive(Debug, Default)]
-pub(super) struct HeaderParams(Vec<HeaderParam>);
+pub(crate) struct HeaderParams(Vec<HeaderParam>);
 
 #[derive(Debug)]
 struct HeaderParam {
@@ -56,7 +56,7 @@ impl HeaderParams {
     ///
     /// # Errors
     /// If an annotation breaks a rule of the specification; the text says which.
-    pub(super) fn find(schema: &Value) -> Result<Self, String> {
+    pub(crate) fn find(schema: &Value) -> Result<Self, String> {
         let mut found = Self::default();
         if let Value::Object(schema) = schema {
             found.visit(schema, Some(&[]))?;
@@ -138,7 +138,7 @@ impl HeaderParams {
     }
 
     /// Whether there are none.
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
@@ -146,7 +146,7 @@ impl HeaderParams {
     ///
     /// # Errors
     /// -32020, naming the header.
-    pub(super) fn check(&self, headers: &HeaderMap, arguments: &Value) -> Result<(), WireError> {
+    pub(crate) fn check(&self, headers: &HeaderMap, arguments: &Value) -> Result<(), WireError> {
         self.0.iter().try_for_each(|param| {
             param
                 .check(headers, arguments)

@@ -4,7 +4,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
 /// A line that is not blank.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Line {
+pub(crate) enum Line {
     /// All of it, without its end.
     Whole(Vec<u8>),
     /// It had more than this many bytes.
@@ -13,7 +13,7 @@ pub(super) enum Line {
 
 /// Lines of an input.
 #[derive(Debug)]
-pub(super) struct Input<R> {
+pub(crate) struct Input<R> {
     reader: BufReader<R>,
     bytes_max: usize,
     line: Vec<u8>,
@@ -21,7 +21,7 @@ pub(super) struct Input<R> {
 }
 
 impl<R: AsyncRead + Unpin> Input<R> {
-    pub(super) fn new(reader: R, bytes_max: usize) -> Self {
+    pub(crate) fn new(reader: R, bytes_max: usize) -> Self {
         Self {
             reader: BufReader::new(reader),
             bytes_max,
@@ -31,7 +31,7 @@ impl<R: AsyncRead + Unpin> Input<R> {
     }
 
     /// The next line that is not blank; `None` at the end. Cancelling it loses nothing.
-    pub(super) async fn next(&mut self) -> Option<Line> {
+    pub(crate) async fn next(&mut self) -> Option<Line> {
         loop {
             // An input that cannot be read has ended.
             let available = self.reader.fill_buf().await.ok()?;
