@@ -137,3 +137,32 @@ fn a_page_that_is_let_in_can_read_what_it_gets() {
     let alone = server.send(&Message::new("tools/list"));
     assert!(alone.head.header("access-control-allow-origin").is_none());
 }
+
+#[test]
+fn each_caller_has_calls_of_its_own() {
+    let ((alice, alices), (bob, bobs)) = (token("alice"), token("bob"));
+    let limits = "[limits]\ncalls_per_minute = 12\n";
+    let server = Server::start(&[FIXTURES], &format!("{limits}{alices}\n{bobs}"));
+    let call = |token: &str| {
+        let echo = Message::call("echo", json!({ "text": "x" }));
+        server.send(&bearer(echo, token))
+    };
+    call(&alice).result();
+    call(&alice).result();
+    let refused = call(&alice);
+    assert_eq!((refused.status(), refused.code()), (200, -32603));
+    let data = &refused.error()["data"];
+    assert_eq!(
+        (&data["reason"], &data["limit"]),
+        (&json!("rate"), &json!("calls_per_minute"))
+    );
+    assert!((1..=5_000).contains(&data["retryAfterMs"].as_u64().unwrap()));
+    // Others are not held up, nor is anything but calls. A session is no way around.
+    call(&bob).result();
+    server
+        .send(&bearer(Message::new("tools/list"), &alice))
+        .result();
+    let session = Session::begin_as(&server, LATEST, &json!({}), Some(&alice));
+    let echo = json!({ "name": "echo", "arguments": { "text": "x" } });
+    assert_eq!(session.error("tools/call", echo)["data"]["reason"], "rate");
+}

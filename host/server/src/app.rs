@@ -6,6 +6,7 @@ use crate::http::{self, Sessions};
 use crate::listen::feed::{self, Gathering};
 use crate::listen::hub::Hub;
 use crate::parked::ParkedCalls;
+use crate::rate::CallRate;
 use crate::result::Results;
 use crate::runner::{GuestRunner, Wording};
 use crate::seal::Sealer;
@@ -63,6 +64,8 @@ pub(crate) struct App {
     pub(crate) parked: ParkedCalls,
     /// Sessions of older clients over HTTP.
     pub(crate) sessions: Sessions,
+    /// How often each caller calls tools.
+    pub(crate) call_rate: CallRate,
     /// What is served; one value at a time.
     pub(crate) catalogue: Served,
     /// Who listens to what.
@@ -166,6 +169,7 @@ impl App {
         let listen = &config.listening;
         let hub = Hub::new(listen.streams_max, listen.streams_per_client_max);
         let sessions = Sessions::new(config.sessions.clone());
+        let call_rate = CallRate::new(config.host.calls_per_minute);
         let app = Self {
             hub,
             gathering: Gathering::default(),
@@ -178,6 +182,7 @@ impl App {
             results,
             parked: ParkedCalls::default(),
             sessions,
+            call_rate,
             catalogue: Served::default(),
             ready: AtomicBool::new(false),
         };

@@ -63,13 +63,13 @@ async fn serve(app: Arc<App>, request: Request, envelope: Envelope, notices: Not
             let caller = Caller {
                 meta,
                 principal: envelope.principal,
+                peer: envelope.peer,
                 session: None,
             };
             let site = Site {
                 app: &app,
                 catalogue: &catalogue,
                 headers: envelope.headers.as_ref(),
-                peer: envelope.peer,
                 id: &id,
             };
             Box::pin(perform(site, checked, caller, &notices)).await

@@ -90,13 +90,13 @@ async fn work(
     let caller = Caller {
         meta,
         principal: session.principal.clone(),
+        peer: session.peer,
         session: Some(session.clone()),
     };
     let site = Site {
         app,
         catalogue: &catalogue,
         headers: None,
-        peer: None,
         id: &id,
     };
     let outcome = Box::pin(perform(site, checked, caller, notices)).await?;

@@ -5,7 +5,7 @@
 //! - `cli`, `config`, `logs`, `inspect`: commands and settings.
 //! - `app`: the wiring.
 //! - `http`, `stdio`: the transports. They know no method.
-//! - `auth`: who calls.
+//! - `auth`, `rate`: who calls, and how often.
 //! - `message`, `members`, `strict`, `meta`, `method`, `params`, `headers`: reading a request.
 //! - `era`: whether a request stands for itself, or needs a session. `ladder`: the checks of those that do, in their order.
 //!   `legacy`: sessions of older clients.
@@ -50,6 +50,7 @@ mod outcome;
 mod params;
 mod parked;
 mod perform;
+mod rate;
 mod resolve;
 mod result;
 mod runner;

@@ -180,7 +180,7 @@ impl Desk {
 
     /// A session begins; one that was there is over.
     async fn handshake(&self, request: &Request) {
-        let begun = handshake::initialize(&self.app, request, Principal::anonymous());
+        let begun = handshake::initialize(&self.app, request, (Principal::anonymous(), None));
         let result = match begun {
             Ok((session, result)) => {
                 let session = Arc::new(session);

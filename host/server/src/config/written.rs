@@ -239,6 +239,8 @@ pub(crate) struct HostLimits {
     pub(crate) input_time_ms: u64,
     /// Guests alive at once.
     pub(crate) concurrent_runs: u32,
+    /// Calls of tools by one principal, or from one address where there are no tokens, in a minute; 0: no limit.
+    pub(crate) calls_per_minute: u32,
     /// Calls that wait for a guest to end.
     pub(crate) queued_calls: u32,
     /// Size of a component file, in bytes.
@@ -255,6 +257,7 @@ impl Default for HostLimits {
             // A person answers within minutes, or not at all.
             input_time_ms: 600_000,
             concurrent_runs: 256,
+            calls_per_minute: 0,
             queued_calls: 1_024,
             component_bytes: 64 << 20,
             // A JavaScript or Python component takes 600 MB and 15 s of one core.

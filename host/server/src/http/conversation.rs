@@ -34,7 +34,7 @@ const OPENS_AFTER: Duration = Duration::from_millis(250);
 
 /// `initialize`: a session begins.
 pub(super) fn initialize(app: &Arc<App>, request: &Request, owner: Owner) -> Response {
-    let begun = handshake::initialize(app, request, owner.principal.clone());
+    let begun = handshake::initialize(app, request, (owner.principal.clone(), owner.peer));
     let (session, result) = match begun {
         Ok(begun) => begun,
         Err(error) => return refusal(Some(&request.id), error),

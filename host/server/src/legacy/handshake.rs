@@ -10,6 +10,7 @@ use crate::wire::legacy::{self, Revision};
 use http::StatusCode;
 use longshore_tasks::Principal;
 use serde_json::Value;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A session that begins, and the text of the result that says so.
@@ -19,7 +20,7 @@ use std::sync::Arc;
 pub(crate) fn initialize(
     app: &Arc<App>,
     request: &Request,
-    principal: Principal,
+    (principal, peer): (Principal, Option<IpAddr>),
 ) -> Result<(Session, String), WireError> {
     let wrong = |what: &str| {
         let error = WireError::invalid_params(format!("params.{what}"));
@@ -37,6 +38,7 @@ pub(crate) fn initialize(
         revision,
         features,
         principal,
+        peer,
     };
     let result = legacy::initialized(revision, lists::capabilities(&app.catalogue.load()));
     tracing::debug!(

@@ -18,6 +18,7 @@ use longshore_runtime::contract::{ClientFeatures, InputAnswer, LogLevel, RpcErro
 use longshore_tasks::Principal;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub(crate) struct Client {
     pub(crate) features: ClientFeatures,
     /// Who calls.
     pub(crate) principal: Principal,
+    /// The address that it began from.
+    pub(crate) peer: Option<IpAddr>,
 }
 
 /// A session.
@@ -44,6 +47,8 @@ pub(crate) struct Session {
     pub(crate) features: ClientFeatures,
     /// Whose session it is.
     pub(crate) principal: Principal,
+    /// The address that it was begun from.
+    pub(crate) peer: Option<IpAddr>,
     /// Its requests that are being served.
     pub(crate) in_flight: Arc<InFlight>,
     /// Cancelled when the session is over.
@@ -63,6 +68,7 @@ impl Session {
             revision,
             features,
             principal,
+            peer,
         } = client;
         let caller = Caller::host(principal.clone());
         let lists = BTreeSet::from([Mark::Tools, Mark::Prompts, Mark::Resources]);
@@ -70,6 +76,7 @@ impl Session {
             revision,
             features,
             principal,
+            peer,
             in_flight: Arc::default(),
             over: CancellationToken::new(),
             ready: CancellationToken::new(),
