@@ -13,10 +13,27 @@ fn token(principal: &str) -> (String, String) {
         .args(["token", principal])
         .output()
         .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let (comment, lines) = text.split_once('\n').unwrap();
-    let token = comment.rsplit(' ').next().unwrap();
-    (token.to_owned(), lines.to_owned())
+    let said = String::from_utf8(output.stderr).unwrap();
+    let token = said.lines().nth(1).unwrap().to_owned();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert!(!lines.contains(&token));
+    (token, lines)
+}
+
+#[test]
+fn only_a_name_that_can_be_one_gets_a_token() {
+    for wrong in ["", "anonymous", "a\nb", &"x".repeat(129)] {
+        let output = Command::new(binary())
+            .args(["token", wrong])
+            .output()
+            .unwrap();
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{wrong:?}"
+        );
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("a name of 1 to 128 characters"), "{said}");
+    }
 }
 
 fn bearer(message: Message, token: &str) -> Message {

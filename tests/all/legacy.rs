@@ -305,12 +305,23 @@ fn whatever_comes_of_a_question_reaches_the_guest() {
         text(&ask(json!({ "result": { "action": "cancel" } }))),
         "cancelled"
     );
+    // What does not fit is asked for again, but not for ever.
     for unfit in [accept(json!({ "number": "four" })), json!({ "result": 7 })] {
-        let response = ask(unfit);
+        let mut asked = 0;
+        let (response, _) = session.request("tools/call", call("ask_one", json!({})), |_, _| {
+            asked += 1;
+            unfit.clone()
+        });
         assert!(
-            response.to_string().contains("does not fit"),
+            response.to_string().contains("no answer fits"),
             "{response:#}"
         );
+        assert_eq!(asked, 3);
+        let mut tries = vec![accept(json!({ "number": 5 })), unfit.clone()];
+        let (response, _) = session.request("tools/call", call("ask_one", json!({})), |_, _| {
+            tries.pop().unwrap()
+        });
+        assert_eq!(text(&response), "the number is 5");
     }
     let response = ask(json!({ "error": { "code": -1, "message": "the user is away" } }));
     assert!(
@@ -362,12 +373,47 @@ fn what_was_not_declared_is_not_asked() {
     let error = session.error("tools/call", call("ask_one", json!({})));
     assert_eq!(error["code"], -32603, "{error:#}");
     assert!(error["data"]["requiredCapabilities"]["elicitation"].is_object());
-    // Who takes JSON only cannot be asked.
+    // Who takes JSON only cannot be asked, and is told why. Who takes anything can.
     let able = Session::begin(&server, LATEST, &asks_all());
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("ask_one", json!({})) });
     let raw = able.raw(&message).header("Accept", "application/json");
     let response = raw.send(&server).message().unwrap();
     assert_eq!(response["error"]["code"], -32603, "{response:#}");
+    assert_eq!(response["error"]["data"]["reason"], "not_a_stream");
+    let anything = able.raw(&message).header("Accept", "*/*").send(&server);
+    let decline = |_: &str, _: &Value| json!({ "result": { "action": "decline" } });
+    assert_eq!(
+        text(&able.finish("tools/call", anything, decline).0),
+        "declined"
+    );
+}
+
+#[test]
+fn who_calls_is_ready_though_it_never_said_so() {
+    let server = shared();
+    let begun = Raw::post(&initialize(LATEST, &asks_all())).send(&server);
+    let id = begun.head.header("mcp-session-id").unwrap().to_owned();
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("ask_one", json!({})) });
+    let raw = Raw::post(&message).header("Mcp-Session-Id", &id);
+    assert_eq!(
+        raw.send(&server).message().unwrap()["method"],
+        "elicitation/create"
+    );
+}
+
+#[test]
+fn a_form_has_the_fields_of_its_version() {
+    let server = shared();
+    for (revision, fields) in [(EARLIER, false), (LATEST, true)] {
+        let session = Session::begin(&server, revision, &asks_all());
+        let mut asked = false;
+        session.request("tools/call", call("ask_form", json!({})), |_, _| {
+            asked = true;
+            json!({ "result": { "action": "decline" } })
+        });
+        // The form has a choice of several, which only the later version knows.
+        assert_eq!(asked, fields);
+    }
 }
 
 #[test]

@@ -295,6 +295,23 @@ fn p26_what_was_asked_last_is_answered() {
 }
 
 #[test]
+fn p26_a_call_that_takes_too_long_then_is_told_so_and_a_task_is_made() {
+    let mut server = StdioServer::start(&[FIXTURES], "");
+    server.send(&call(1, "sleep", json!({ "ms": 60_000 })));
+    let task = Message::call("sleep", json!({ "ms": 60_000 })).tasks();
+    server.send(&modern(2, &task));
+    server.close_input();
+    let made = server.message();
+    assert_eq!(made["result"]["resultType"], "task", "{made:#}");
+    let cut_off = server.message();
+    assert_eq!(
+        cut_off["error"]["data"]["reason"], "shutting_down",
+        "{cut_off:#}"
+    );
+    assert!(server.ended_within(BUSY_END).success());
+}
+
+#[test]
 fn p26_a_stream_is_closed_in_order_at_the_end() {
     for by_signal in [false, true] {
         let mut server = StdioServer::start(&[FIXTURES], "");

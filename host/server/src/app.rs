@@ -72,7 +72,7 @@ pub(crate) struct App {
     pub(crate) hub: Arc<Hub>,
     /// Changes of lists that are yet to be told.
     pub(crate) gathering: Gathering,
-    /// Done when the stop begins: streams end then.
+    /// Done when streams are to end: at the latest when the stop begins.
     pub(crate) stopping: CancellationToken,
     /// Whether requests are taken: after the start, until the shutdown.
     pub(crate) ready: AtomicBool,
@@ -92,10 +92,16 @@ impl fmt::Debug for App {
 /// If something that is needed cannot be had; the text says what.
 pub(crate) async fn serve_http(config: Config) -> anyhow::Result<()> {
     // First, so that a port that is taken shows at once. Who connects now waits until all is ready.
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .with_context(|| format!("cannot listen at {}", config.listen))?;
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!(
+            "cannot listen at {}; choose another address (listen, --listen)",
+            config.listen
+        )
+    })?;
     let address = listener.local_addr()?;
+    if !address.ip().is_loopback() && config.auth.is_empty() {
+        tracing::warn!(%address, "whoever reaches this address may call every tool: let callers have tokens (longshore token NAME)");
+    }
     let stop = Stop::default();
     let (app, mut background) = launch(config, &stop).await?;
     // Whatever the log's format and level: others wait for this line.
@@ -116,6 +122,7 @@ pub(crate) async fn serve_http(config: Config) -> anyhow::Result<()> {
 pub(crate) async fn serve_stdio(config: Config) -> anyhow::Result<()> {
     let stop = Stop::default();
     let (app, mut background) = launch(config, &stop).await?;
+    tracing::info!("serving standard input and output");
     app.run(stdio::serve(&app, &stop), &stop, STDIO_DRAIN).await;
     background.shutdown().await;
     tracing::info!("stopped");
@@ -126,7 +133,7 @@ pub(crate) async fn serve_stdio(config: Config) -> anyhow::Result<()> {
 async fn launch(config: Config, stop: &Stop) -> anyhow::Result<(Arc<App>, JoinSet<()>)> {
     let mut background = JoinSet::new();
     background.spawn(follow_signals(stop.clone())?);
-    let app = Arc::new(App::start(config, stop.begin.clone()).await?);
+    let app = Arc::new(App::start(config, stop.begin.child_token()).await?);
     background.spawn(follow_plugins(app.clone()));
     background.spawn(feed::tell_of_lists(app.clone()));
     background.spawn(feed::tell_of_plugins(app.clone()));

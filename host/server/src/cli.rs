@@ -26,7 +26,7 @@ enum Command {
     /// Serve the plugins of a directory over HTTP.
     Serve(ServeArgs),
     /// Serve the plugins of a directory to the one client at standard input and output.
-    Stdio(ServeArgs),
+    Stdio(PlaceArgs),
     /// Make a token for a caller, and the lines of the configuration that let it in.
     Token {
         /// Who gets it.
@@ -47,12 +47,18 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct ServeArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// Where to listen [default: 127.0.0.1:7777].
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+struct PlaceArgs {
     /// The configuration, in TOML.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where to listen [default: 127.0.0.1:7777]; means nothing to `stdio`.
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
     /// The directory of the plugins [default: ./plugins].
     #[arg(long, value_name = "DIR")]
     plugins: Option<PathBuf>,
@@ -61,11 +67,11 @@ struct ServeArgs {
     data: Option<PathBuf>,
 }
 
-impl ServeArgs {
+impl PlaceArgs {
     /// What they and the file say. From here on there is a log.
-    fn load(self) -> anyhow::Result<Config> {
+    fn load(self, listen: Option<SocketAddr>) -> anyhow::Result<Config> {
         let flags = Flags {
-            listen: self.listen,
+            listen,
             plugins_dir: self.plugins,
             data_dir: self.data,
         };
@@ -108,10 +114,11 @@ pub fn run() -> ExitCode {
             return longshore_runtime::child_main(memory_bytes, cpu_s);
         }
         Command::Serve(args) => args
-            .load()
+            .place
+            .load(args.listen)
             .and_then(|config| block_on(app::serve_http(config))),
-        Command::Stdio(args) => args
-            .load()
+        Command::Stdio(place) => place
+            .load(None)
             .and_then(|config| block_on(app::serve_stdio(config))),
         Command::Token { principal } => token(&principal),
         Command::Plugin(PluginCommand::Inspect { file, json, config }) => {
@@ -130,13 +137,23 @@ pub fn run() -> ExitCode {
     }
 }
 
-/// The token goes to its owner, the lines to the configuration; nothing is kept.
+/// The lines for the configuration go to standard output, the token beside it: so the one can be appended to the file, and the
+/// other is not.
 fn token(principal: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        auth::is_principal(principal),
+        "{principal:?} cannot be a principal; it must be {}",
+        auth::PRINCIPAL_RULE
+    );
     let (token, sha256) = auth::new_token()?;
-    let principal = toml::Value::from(principal);
+    let named = toml::Value::from(principal);
     print(&format!(
-        "# the token, for its owner alone: {token}\n[[auth.tokens]]\nprincipal = {principal}\nsha256 = \"{sha256}\""
-    ))
+        "\n[[auth.tokens]]\nprincipal = {named}\nsha256 = \"{sha256}\""
+    ))?;
+    eprintln!(
+        "The token, for {principal} alone; it is not kept anywhere:\n{token}\nAppend the lines on standard output to the configuration, and restart the server."
+    );
+    Ok(())
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

@@ -24,6 +24,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// Lines that wait to be written. A client that does not read makes its requests wait.
 const LINES_MAX: usize = 256;
@@ -42,6 +43,7 @@ pub(crate) async fn serve(app: &Arc<App>, stop: &Stop) {
         app: app.clone(),
         out: out.clone(),
         in_flight: Arc::default(),
+        cut_off: CancellationToken::new(),
         session: Mutex::default(),
     };
     let bytes_max = usize::try_from(app.config.http.body_bytes_max).unwrap_or(usize::MAX);
@@ -91,6 +93,8 @@ struct Desk {
     app: Arc<App>,
     out: mpsc::Sender<String>,
     in_flight: Arc<InFlight>,
+    /// Cancelled when nothing may go on.
+    cut_off: CancellationToken,
     /// The session, once a handshake began one.
     session: Mutex<Option<Arc<Session>>>,
 }
@@ -173,6 +177,7 @@ impl Desk {
             place,
             feed,
             out: self.out.clone(),
+            cut_off: self.cut_off.clone(),
             teardown,
         };
         tokio::spawn(going.carry(call));
@@ -195,18 +200,22 @@ impl Desk {
         self.say(Some(&request.id), result).await;
     }
 
-    /// The end: what goes on has a little time, unless nobody would read it.
+    /// The end: streams are closed, and what was asked has a little time, unless nobody would read it. What is not done then is
+    /// told so.
     async fn close(&self, stop: &Stop) {
-        stop.begin.cancel();
+        self.app.stopping.cancel();
         tokio::select! {
             () = self.in_flight.emptied() => {}
-            _ = timeout(LAST_REQUESTS, std::future::pending::<()>()) => {}
+            _ = timeout(LAST_REQUESTS, std::future::pending::<()>()) => {
+                tracing::warn!("calls are cut off: their time was over after the end of the input");
+            }
             () = self.out.closed() => {}
             () = stop.now.cancelled() => {}
         }
-        self.in_flight.cancel_all();
+        self.cut_off.cancel();
         // They end as soon as they are polled; what they hold of the output goes with them.
         self.in_flight.emptied().await;
+        stop.begin.cancel();
         if let Some(session) = self.session.lock().take() {
             session.over.cancel();
         }
@@ -233,6 +242,7 @@ struct Going {
     place: Place,
     feed: mpsc::Receiver<String>,
     out: mpsc::Sender<String>,
+    cut_off: CancellationToken,
     /// It is a stream: when it ends, the client is told that it was cancelled by the server.
     teardown: bool,
 }
@@ -240,11 +250,21 @@ struct Going {
 impl Going {
     /// Move the call on, and write what it says, in order. A cancelled one says nothing more.
     async fn carry(mut self, call: BoxFuture<'static, Outcome>) {
-        let cancelled = self.place.cancelled();
-        tokio::select! {
+        let (cancelled, cut_off) = (self.place.cancelled(), self.cut_off.clone());
+        let done = tokio::select! {
             biased;
-            () = cancelled => {}
-            () = self.follow(call) => {}
+            () = cancelled => return,
+            () = cut_off.cancelled() => false,
+            () = self.follow(call) => true,
+        };
+        if !done {
+            let why = "the input has ended, and the call took too long after it";
+            let error = WireError::internal("shutting_down", why);
+            let _ = timeout(
+                LAST_LINES,
+                self.out.send(rpc::response(Some(&self.id), &Err(error))),
+            )
+            .await;
         }
     }
 

@@ -55,6 +55,9 @@ pub(crate) async fn update(
     let mut responses = response::read_responses(responses).map_err(WireError::invalid_params)?;
     responses.retain(|(key, answer)| {
         let asked = view.questions.iter().find(|asked| asked.key == *key);
+        if asked.is_none() {
+            tracing::info!(task = %id, key = crate::wire::error::shortened(key), "an answer is to no question of the task; it is left alone");
+        }
         asked.is_some_and(|asked| match response::read_answer(&asked.request, answer) {
             Ok(_) => true,
             Err(misfit) => {

@@ -114,7 +114,7 @@ pub(super) async fn call(
     let end = match accept {
         Accept::Json => Some(stream.ended().await),
         Accept::Events => None,
-        Accept::Both => timeout(OPENS_AFTER, stream.opened()).await.ok().flatten(),
+        Accept::Both | Accept::Any => timeout(OPENS_AFTER, stream.opened()).await.ok().flatten(),
     };
     match end {
         Some(End::Answered(response)) => {

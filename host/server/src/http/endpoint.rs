@@ -77,7 +77,7 @@ impl Endpoint {
     fn get(&self, parts: &Parts, principal: &Principal) -> Result<Response, WireError> {
         let session = conversation::find(&self.app, &parts.headers, principal)?;
         match media::accepted(&parts.headers) {
-            Some(Accept::Events | Accept::Both) => {
+            Some(Accept::Events | Accept::Both | Accept::Any) => {
                 Ok(conversation::get(&self.app, &session, &parts.headers))
             }
             _ => {
@@ -222,7 +222,7 @@ fn unauthorized(stranger: Stranger) -> Response {
             "Bearer",
         ),
         Stranger::Unknown => (
-            "the token in the header Authorization is not known here",
+            "the header Authorization is not Bearer with a token that is known here",
             "Bearer error=\"invalid_token\"",
         ),
     };

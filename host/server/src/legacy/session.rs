@@ -26,6 +26,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+/// How often a question is asked whose answers do not fit: a person may err, a client that does will again.
+const TRIES: u32 = 3;
+
 /// What the handshake settled.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
@@ -96,10 +99,15 @@ impl Session {
         *self.log_level.lock() = Some(level);
     }
 
+    /// The client can be asked and told.
+    pub(super) fn is_ready(&self) {
+        self.ready.cancel();
+    }
+
     /// Take a notification of the client. Those that say nothing here are left alone.
     pub(crate) fn take_notification(&self, notification: &Notification) {
         match notification.method.as_str() {
-            "notifications/initialized" => self.ready.cancel(),
+            "notifications/initialized" => self.is_ready(),
             "notifications/cancelled" => {
                 if let Some(id) = notification.params.get("requestId") {
                     self.in_flight.cancel(id);
@@ -114,7 +122,8 @@ impl Session {
         self.questions.answered(response);
     }
 
-    /// Ask the client something, the wire text of a question. Whatever comes of it is for the guest.
+    /// Ask the client something, the wire text of a question. Whatever comes of it is for the guest; an answer that does not
+    /// fit is asked for again.
     ///
     /// Dropping the future stops the waiting; an answer that comes later is left alone.
     pub(crate) async fn ask(
@@ -123,33 +132,47 @@ impl Session {
         patience: Duration,
         notices: &Notices,
     ) -> InputAnswer {
+        let mut misfit = String::new();
+        for _ in 0..TRIES {
+            let answered = tokio::select! {
+                answered = self.ask_once(question, patience, notices) => answered,
+                () = self.over.cancelled() => Err(refused(-32603, "the session is over")),
+            };
+            match answered.map(|answer| response::read_answer(question, &answer)) {
+                Ok(Ok(answer)) => return answer,
+                Ok(Err(wrong)) => misfit = wrong.to_string(),
+                Err(refused) => return refused,
+            }
+            tracing::info!(%misfit, "an answer does not fit its question; it is asked again");
+        }
+        refused(-32602, &format!("no answer fits: {misfit}"))
+    }
+
+    /// The text of an answer; the error is for the guest.
+    async fn ask_once(
+        &self,
+        question: &str,
+        patience: Duration,
+        notices: &Notices,
+    ) -> Result<String, InputAnswer> {
         let waiting = self.questions.open();
         let id = waiting.id;
-        let request = legacy::question(self.revision, id, question);
+        let request = legacy::question(self.revision, id, question)
+            .map_err(|unknown| refused(-32602, &unknown))?;
         let answered = async {
             // Before that the client may be sent nothing but pings and log messages.
             self.ready.cancelled().await;
             notices.ask(request).await;
             waiting.answer().await
         };
-        let refused = |code: i32, message: String| {
-            InputAnswer::Refused(RpcError {
-                code,
-                message,
-                data: None,
-            })
-        };
-        tokio::select! {
-            answer = timeout(patience, answered) => match answer {
-                Ok(Ok(result)) => response::read_answer(question, &result)
-                    .unwrap_or_else(|misfit| refused(-32602, format!("the answer does not fit: {misfit}"))),
-                Ok(Err(error)) => client_error(&error),
-                Err(_) => {
-                    notices.send(legacy::cancelled(id, "no answer came in time"));
-                    refused(-32603, format!("the client did not answer within {} ms", patience.as_millis()))
-                }
-            },
-            () = self.over.cancelled() => refused(-32603, "the session is over".to_owned()),
+        match timeout(patience, answered).await {
+            Ok(answer) => answer.map_err(|error| client_error(&error)),
+            Err(_) => {
+                notices.send(legacy::cancelled(id, "no answer came in time"));
+                let within_ms = patience.as_millis();
+                let message = format!("the client did not answer within {within_ms} ms");
+                Err(refused(-32603, &message))
+            }
         }
     }
 
@@ -211,6 +234,15 @@ impl std::fmt::Debug for Session {
             .field("revision", &self.revision)
             .finish_non_exhaustive()
     }
+}
+
+/// There is no answer, for the guest.
+fn refused(code: i32, message: &str) -> InputAnswer {
+    InputAnswer::Refused(RpcError {
+        code,
+        message: message.to_owned(),
+        data: None,
+    })
 }
 
 /// The error by which a client answered, for the guest.
