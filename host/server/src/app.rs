@@ -20,10 +20,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -64,6 +65,10 @@ pub(crate) struct App {
     pub(crate) parked: ParkedCalls,
     /// Sessions of older clients over HTTP.
     pub(crate) sessions: Sessions,
+    /// Questions that older clients were asked.
+    pub(crate) questions_asked: Arc<AtomicU64>,
+    /// Guests that wait in memory for answers of older clients.
+    pub(crate) lingering: Arc<Semaphore>,
     /// How often each caller calls tools.
     pub(crate) call_rate: CallRate,
     /// What is served; one value at a time.
@@ -176,6 +181,7 @@ impl App {
         let listen = &config.listening;
         let hub = Hub::new(listen.streams_max, listen.streams_per_client_max);
         let sessions = Sessions::new(config.sessions.clone());
+        let lingering = Arc::new(Semaphore::new(lingering_max(&config)));
         let call_rate = CallRate::new(config.host.calls_per_minute);
         let app = Self {
             hub,
@@ -190,6 +196,8 @@ impl App {
             parked: ParkedCalls::default(),
             sessions,
             call_rate,
+            questions_asked: Arc::default(),
+            lingering,
             catalogue: Served::default(),
             ready: AtomicBool::new(false),
         };
@@ -243,15 +251,17 @@ pub(crate) fn runtime_settings(
     })
 }
 
+/// Guests that may wait in memory for answers. They hold slots; calls must find some.
+fn lingering_max(config: &Config) -> usize {
+    let tasks = config.tasks.lingering_max;
+    tasks.min(config.host.concurrent_runs / 4) as usize
+}
+
 fn engine_settings(config: &Config) -> longshore_tasks::Settings {
     longshore_tasks::Settings {
         keep_ms: config.tasks.keep_ms,
         linger_ms: config.tasks.linger_ms,
-        // They hold slots; calls must find some.
-        lingering_max: config
-            .tasks
-            .lingering_max
-            .min(config.host.concurrent_runs / 4) as usize,
+        lingering_max: lingering_max(config),
         running_bytes_max: usize::try_from(config.tasks.running_bytes_max).unwrap_or(usize::MAX),
         grace_ms: config.tasks.grace_ms,
         ..longshore_tasks::Settings::default()

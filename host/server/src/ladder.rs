@@ -181,8 +181,7 @@ fn check_name(
     }
 }
 
-/// -32020: a header is not there that must be.
-pub(crate) fn missing(header: &HeaderName, says: &str) -> WireError {
+fn missing(header: &HeaderName, says: &str) -> WireError {
     WireError::header_mismatch(format!(
         "the header {header} is missing; it must say {says}"
     ))

@@ -33,7 +33,10 @@ const LINES_MAX: usize = 256;
 const LAST_REQUESTS: Duration = Duration::from_secs(3);
 
 /// How long the last lines may take to be written.
-const LAST_LINES: Duration = Duration::from_secs(1);
+const LAST_LINES: Duration = Duration::from_millis(500);
+
+/// How long an answer may wait for room when no other message can be taken meanwhile.
+const UNREAD_MAX: Duration = Duration::from_secs(3);
 
 /// Serve until the input ends, the output is closed, or the stop.
 pub(crate) async fn serve(app: &Arc<App>, stop: &Stop) {
@@ -48,18 +51,24 @@ pub(crate) async fn serve(app: &Arc<App>, stop: &Stop) {
     };
     let bytes_max = usize::try_from(app.config.http.body_bytes_max).unwrap_or(usize::MAX);
     let mut input = Input::new(tokio::io::stdin(), bytes_max);
-    loop {
+    let is_read = loop {
         let line = tokio::select! {
             line = input.next() => line,
             () = stop.begin.cancelled() => None,
             () = out.closed() => None,
         };
-        match line {
-            Some(line) => desk.take(line).await,
-            None => break,
+        let Some(line) = line else { break true };
+        tokio::select! {
+            () = desk.take(line) => {}
+            () = stop.begin.cancelled() => break true,
+            // The end of the input cannot be seen behind what is not taken.
+            _ = timeout(UNREAD_MAX, std::future::pending::<()>()) => {
+                tracing::warn!("the client does not read the answers; it is taken for gone");
+                break false;
+            }
         }
-    }
-    desk.close(stop).await;
+    };
+    desk.close(stop, is_read).await;
     drop((desk, out));
     if timeout(LAST_LINES, writer).await.is_err() {
         tracing::warn!("the client did not read the last lines");
@@ -202,11 +211,16 @@ impl Desk {
 
     /// The end: streams are closed, and what was asked has a little time, unless nobody would read it. What is not done then is
     /// told so.
-    async fn close(&self, stop: &Stop) {
+    async fn close(&self, stop: &Stop, is_read: bool) {
         self.app.stopping.cancel();
+        let patience = if is_read {
+            LAST_REQUESTS
+        } else {
+            Duration::ZERO
+        };
         tokio::select! {
             () = self.in_flight.emptied() => {}
-            _ = timeout(LAST_REQUESTS, std::future::pending::<()>()) => {
+            _ = timeout(patience, std::future::pending::<()>()) => {
                 tracing::warn!("calls are cut off: their time was over after the end of the input");
             }
             () = self.out.closed() => {}

@@ -60,6 +60,8 @@ pub(crate) struct Session {
     ready: CancellationToken,
     log_level: Mutex<Option<LogLevel>>,
     questions: Questions,
+    /// Cancelled when the server stops: nobody is asked any more.
+    stopping: CancellationToken,
     seat: Seat,
     subscriptions: Mutex<Subscriptions>,
 }
@@ -84,7 +86,8 @@ impl Session {
             over: CancellationToken::new(),
             ready: CancellationToken::new(),
             log_level: Mutex::default(),
-            questions: Questions::default(),
+            questions: Questions::new(app.questions_asked.clone()),
+            stopping: app.stopping.clone(),
             seat: Seat::of_session(&app.hub, lists),
             subscriptions: Mutex::new(Subscriptions::new(app, &caller)),
         }
@@ -137,6 +140,7 @@ impl Session {
             let answered = tokio::select! {
                 answered = self.ask_once(question, patience, notices) => answered,
                 () = self.over.cancelled() => Err(refused(-32603, "the session is over")),
+                () = self.stopping.cancelled() => Err(refused(-32603, "the server is shutting down")),
             };
             match answered.map(|answer| response::read_answer(question, &answer)) {
                 Ok(Ok(answer)) => return answer,
@@ -159,16 +163,20 @@ impl Session {
         let id = waiting.id;
         let request = legacy::question(self.revision, id, question)
             .map_err(|unknown| refused(-32602, &unknown))?;
+        let mut sent = false;
         let answered = async {
             // Before that the client may be sent nothing but pings and log messages.
             self.ready.cancelled().await;
             notices.ask(request).await;
+            sent = true;
             waiting.answer().await
         };
         match timeout(patience, answered).await {
             Ok(answer) => answer.map_err(|error| client_error(&error)),
             Err(_) => {
-                notices.send(legacy::cancelled(id, "no answer came in time"));
+                if sent {
+                    notices.send(legacy::cancelled(id, "no answer came in time"));
+                }
                 let within_ms = patience.as_millis();
                 let message = format!("the client did not answer within {within_ms} ms");
                 Err(refused(-32603, &message))
@@ -262,13 +270,21 @@ fn client_error(text: &str) -> InputAnswer {
 type Answer = Result<String, String>;
 
 /// What the client was asked and has not answered. Each is held by a call that waits, so there are no more than those.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Questions {
-    asked: AtomicU64,
+    /// Counts the questions of all sessions: on a connection that had another session before, no id comes twice.
+    asked: Arc<AtomicU64>,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
 }
 
 impl Questions {
+    fn new(asked: Arc<AtomicU64>) -> Self {
+        Self {
+            asked,
+            waiting: Mutex::default(),
+        }
+    }
+
     fn open(&self) -> Waiting<'_> {
         let id = self.asked.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();

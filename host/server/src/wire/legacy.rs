@@ -11,7 +11,7 @@ use http::StatusCode;
 use longshore_runtime::contract::ClientFeatures;
 use serde::Deserialize;
 use serde_json::value::{RawValue, to_raw_value};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 /// The latest of these versions.
 pub(crate) const LATEST: &str = "2025-11-25";
@@ -202,6 +202,7 @@ pub(crate) fn question(revision: Revision, id: u64, question: &str) -> Result<St
 /// 2025-06-18 knew forms only, and no name for them; a choice had its titles beside it, and was of one.
 fn fit_question(params: &mut Map<String, Value>) -> Result<(), String> {
     params.remove("mode");
+    part_contents(params);
     let properties = params
         .get_mut("requestedSchema")
         .and_then(|schema| schema["properties"].as_object_mut());
@@ -223,6 +224,23 @@ fn fit_question(params: &mut Map<String, Value>) -> Result<(), String> {
         }
     }
     Ok(())
+}
+
+/// A message there has one block of content; one with several becomes several.
+fn part_contents(params: &mut Map<String, Value>) {
+    let Some(Value::Array(messages)) = params.get_mut("messages") else {
+        return;
+    };
+    *messages = std::mem::take(messages)
+        .into_iter()
+        .flat_map(|message| match message["content"].as_array() {
+            None => vec![message],
+            Some(blocks) => {
+                let one = |block| json!({ "role": message["role"], "content": block });
+                blocks.iter().map(one).collect()
+            }
+        })
+        .collect();
 }
 
 /// `notifications/cancelled`: a request of the server is not waited for any more.
