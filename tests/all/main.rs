@@ -17,6 +17,7 @@ mod harness;
 mod header;
 mod host;
 mod ladder;
+mod languages;
 mod legacy;
 mod listen;
 mod outcome;

@@ -177,6 +177,8 @@ impl CompileCache {
                 }
             }
         }
+        // It may take a quarter of a minute, and nothing else is said of it until the plugin is served.
+        tracing::info!(%version, bytes = component.len(), "compiling a component");
         let compiled = self.compiler.compile(component).await?;
         files::write_whole(&mac_path(&path), self.mac(&path, &compiled).as_bytes())
             .and_then(|()| files::write_whole(&path, &compiled))

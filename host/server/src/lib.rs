@@ -2,7 +2,7 @@
 //!
 //! The only part that knows the wire. From the outside in:
 //!
-//! - `cli`, `config`, `logs`, `inspect`: commands and settings.
+//! - `cli`, `config`, `logs`, `inspect`, `reach`: commands and settings, and what a component is.
 //! - `app`: the wiring.
 //! - `http`, `stdio`: the transports. They know no method.
 //! - `auth`, `rate`: who calls, and how often.
@@ -51,6 +51,7 @@ mod params;
 mod parked;
 mod perform;
 mod rate;
+mod reach;
 mod resolve;
 mod result;
 mod runner;
