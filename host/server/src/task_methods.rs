@@ -123,7 +123,7 @@ pub(crate) fn wire_error(error: EngineError) -> WireError {
             tracing::error!(%error, "the task store failed");
             WireError::internal(
                 "store",
-                "the task store failed; the operator has to restart the server, see /readyz and the log",
+                "the task store failed; try again later, and if it stays, the operator finds the cause in /readyz and in the log",
             )
         }
     }

@@ -152,7 +152,9 @@ fn expect_damage(dir: &Path) {
     assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
     let text = error.to_string();
     assert!(
-        text.contains(&dir.display().to_string()) && text.contains("move it away"),
+        text.contains(&dir.display().to_string())
+            && text.contains("move it away")
+            && text.contains("store export"),
         "{text}"
     );
     // And asking again does not make it a new, empty one.
@@ -190,10 +192,10 @@ async fn an_overwritten_log_is_not_an_empty_store() {
 #[tokio::test]
 async fn a_newer_format_is_named() {
     let (dir, _) = with_one_task().await;
-    fs::write(dir.path().join("format"), "longshore task store 2\n").unwrap();
+    fs::write(dir.path().join("format"), "longshore task store 3\n").unwrap();
     let error = SledStore::open(dir.path()).unwrap_err();
     assert!(
-        matches!(error, OpenError::Newer { found: 2, .. }),
+        matches!(error, OpenError::Newer { found: 3, .. }),
         "{error}"
     );
 }
@@ -218,18 +220,34 @@ fn raw(dir: &Path) -> sled::Db {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_is_an_error_of_that_task_alone() {
+async fn a_flipped_bit_in_a_task_stops_the_start() {
     let (dir, id) = with_one_task().await;
-    let other = TaskId::random().unwrap();
     let key = [b"h", id.as_bytes().as_slice()].concat();
     let db = raw(dir.path());
     let mut head = db.get(&key).unwrap().unwrap().to_vec();
     head[5_000] ^= 1;
     db.insert(&key, head).unwrap();
     drop(db);
+    expect_damage(dir.path());
+}
+
+#[tokio::test]
+async fn a_lost_part_of_a_large_value_is_an_error_of_that_task_alone() {
+    let (dir, id) = with_one_task().await;
+    let large = TaskId::random().unwrap();
     let store = SledStore::open(dir.path()).unwrap();
-    let read = store.get(&id).await;
+    store.put(put(large, vec![1; 300_000])).await.unwrap();
+    drop(store);
+    let db = raw(dir.path());
+    let parts = db.scan_prefix([b"c", large.as_bytes().as_slice()].concat());
+    let (part, _) = parts.into_iter().next().unwrap().unwrap();
+    db.remove(part).unwrap();
+    drop(db);
+    let store = SledStore::open(dir.path()).unwrap();
+    let read = store.get(&large).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+    assert!(store.get(&id).await.unwrap().is_some());
+    let other = TaskId::random().unwrap();
     store.put(put(other, vec![1])).await.unwrap();
     assert!(store.get(&other).await.unwrap().is_some());
 }
