@@ -2,7 +2,7 @@
 //!
 //! The only part that knows the wire. From the outside in:
 //!
-//! - `cli`, `config`, `logs`, `inspect`: commands and settings.
+//! - `cli`, `config`, `logs`, `inspect`, `store_command`: commands and settings.
 //! - `app`: the wiring.
 //! - `http`, `stdio`: the transports. They know no method.
 //! - `auth`, `rate`: who calls, and how often.
@@ -57,6 +57,7 @@ mod runner;
 mod schema;
 mod seal;
 mod stdio;
+mod store_command;
 mod strict;
 mod task_methods;
 mod wire;

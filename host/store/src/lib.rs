@@ -11,7 +11,9 @@
 //! - `committer`: the one thread that writes, and mends after a failure.
 //! - `tide`: what is written but not durable yet, and must not be read.
 //! - `window`: where readers find the database.
+//! - `archive`: a store that no server uses, for its operator: check, export, import, find.
 
+mod archive;
 mod census;
 mod committer;
 mod folder;
@@ -35,6 +37,7 @@ use committer::{Change, Desk, Order};
 use tide::Tide;
 use window::{Glimpse, Window};
 
+pub use archive::{Archive, ArchiveError, Summary, import};
 pub use folder::OpenError;
 
 /// How many orders wait for the committer; more senders wait in turn. A group takes them all in
