@@ -86,6 +86,7 @@ pub(crate) fn birth(app: &App) -> Birth {
     Birth {
         poll_interval_ms: tasks.poll_interval_ms,
         ttl_ms: Some(tasks.ttl_ms),
+        pinned: false,
     }
 }
 

@@ -140,12 +140,17 @@ impl Committer {
         let ended = self.tide.check();
         self.tide.stop("it is closed".to_owned());
         self.window.shut();
-        if let Err(error) = self.mark.sync() {
+        // The log is closed before that is said.
+        self.log = None;
+        let marked = if closing.is_some() {
+            self.mark.close()
+        } else {
+            self.mark.sync()
+        };
+        if let Err(error) = marked {
             // It only asks for less than it could.
             tracing::warn!(%error, "the mark of the task store was not synced");
         }
-        // Closed before it is said to be.
-        self.log = None;
         if let Some(reply) = closing {
             let _ = reply.send(ended);
         }

@@ -96,6 +96,8 @@ pub(crate) struct Opened {
     pub(crate) log: Log,
     pub(crate) mark: Mark,
     pub(crate) census: Census,
+    /// The last server closed it; so it is with a new one.
+    pub(crate) closed: bool,
     pub(crate) lock: Lock,
 }
 
@@ -106,7 +108,7 @@ pub(crate) fn open(dir: &Path) -> Result<Opened, OpenError> {
     let lock = lock(dir)?;
     let format = read_format(dir)?;
     let log = open_log(dir, format)?;
-    let (mark, census) = match log.look(dir, format_of)? {
+    let (mark, census, closed) = match log.look(dir, format_of)? {
         None if format.is_some() || mark::path(dir).exists() || !log.db.is_empty() => {
             return Err(OpenError::damaged(dir, "what it held is gone"));
         }
@@ -129,6 +131,7 @@ pub(crate) fn open(dir: &Path) -> Result<Opened, OpenError> {
         log,
         mark,
         census,
+        closed,
         lock,
     })
 }
@@ -160,7 +163,7 @@ fn open_log(dir: &Path, format: Option<u32>) -> Result<Log, OpenError> {
 }
 
 /// A new store, or one that had no census: writes what format 2 has.
-fn begin(dir: &Path, log: &Log, census: Census) -> Result<(Mark, Census), OpenError> {
+fn begin(dir: &Path, log: &Log, census: Census) -> Result<(Mark, Census, bool), OpenError> {
     let io = |error| OpenError::io(dir, error);
     let mut batch = sled::Batch::default();
     let format = record::seal(record::FORMAT_KEY, &FORMAT.to_be_bytes());
@@ -174,21 +177,21 @@ fn begin(dir: &Path, log: &Log, census: Census) -> Result<(Mark, Census), OpenEr
         .and_then(|()| sync_dir(&log::sled_dir(dir)))
         .and_then(|()| sync_dir(dir))
         .map_err(io)?;
-    Ok((Mark::create(dir).map_err(io)?, census))
+    Ok((Mark::create(dir).map_err(io)?, census, true))
 }
 
 /// The mark and the census of a store that was used before, if they fit what is there.
-fn trusted(dir: &Path, log: &Log, format: Option<u32>) -> Result<(Mark, Census), OpenError> {
+fn trusted(dir: &Path, log: &Log, format: Option<u32>) -> Result<(Mark, Census, bool), OpenError> {
     let io = |error| OpenError::io(dir, error);
     let census = recount(dir, log)?;
-    let (mark, known) = match Mark::open(dir) {
+    let (mark, known, closed) = match Mark::open(dir) {
         Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // A first start that was cut short has not got so far; nothing was kept yet.
             if format.is_some() || census.sequence > 0 {
                 return Err(OpenError::damaged(dir, "its file `mark` is missing"));
             }
-            return Ok((Mark::create(dir).map_err(io)?, census));
+            return Ok((Mark::create(dir).map_err(io)?, census, true));
         }
         Err(error) => return Err(io(error)),
     };
@@ -201,7 +204,7 @@ fn trusted(dir: &Path, log: &Log, format: Option<u32>) -> Result<(Mark, Census),
         );
         return Err(OpenError::damaged(dir, cause));
     }
-    Ok((mark, census))
+    Ok((mark, census, closed))
 }
 
 fn format_of(db: &sled::Db) -> Result<Option<u32>, StoreError> {

@@ -26,6 +26,7 @@ mod window;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -56,6 +57,7 @@ pub struct SledStore {
     tide: Arc<Tide>,
     orders: Option<mpsc::Sender<Order>>,
     committer: Option<JoinHandle<()>>,
+    in_use: AtomicBool,
     /// Held for as long as sled is open.
     _lock: folder::Lock,
 }
@@ -74,8 +76,10 @@ impl SledStore {
             log,
             mark,
             census,
+            closed,
             lock,
         } = folder::open(dir)?;
+        mark.begin().map_err(|error| OpenError::io(dir, error))?;
         let (tide, window) = (Arc::new(Tide::default()), Arc::new(Window::default()));
         window.open(&log.db);
         let desk = Desk {
@@ -92,6 +96,7 @@ impl SledStore {
             tide,
             orders: Some(orders),
             committer: Some(committer.map_err(|error| OpenError::io(dir, error))?),
+            in_use: AtomicBool::new(!closed),
             _lock: lock,
         })
     }
@@ -177,6 +182,10 @@ impl Store for SledStore {
             .take(max);
         keys.map(|key| record::due_of(&key.map_err(record::unreadable)?))
             .collect()
+    }
+
+    async fn begin(&self) -> Result<bool, StoreError> {
+        Ok(self.in_use.swap(true, Ordering::Relaxed))
     }
 
     async fn close(&self) -> Result<(), StoreError> {

@@ -6,7 +6,8 @@
 //!
 //! A note of it costs one small write to the page cache, not a sync: a crash of the process keeps
 //! it. A power cut may set it back to its last sync, and then it asks for less than it could.
-//! Two places are written in turn, so that a torn write leaves the other.
+//! Two places are written in turn, so that a torn write leaves the other. A third says whether the
+//! last server closed the store.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read as _};
@@ -15,6 +16,11 @@ use std::path::{Path, PathBuf};
 
 /// Where in the file a place begins, in bytes; each in a sector of its own.
 const PLACE_BYTES: u64 = 512;
+
+/// Where it stands whether the store was closed, and what stands there.
+const CLOSED_AT: u64 = 2 * PLACE_BYTES;
+const CLOSED: u64 = 1;
+const IN_USE: u64 = 0;
 
 /// How many notes may pass without a sync: its cost is shared by as many groups.
 const NOTES_PER_SYNC: u64 = 64;
@@ -41,12 +47,14 @@ impl Mark {
         // Both places exist from now on, so a full disk never refuses a note.
         mark.write(0, 0)?;
         mark.write(0, PLACE_BYTES)?;
+        mark.write(CLOSED, CLOSED_AT)?;
         mark.sync()?;
         Ok(mark)
     }
 
-    /// Opens the mark; with the number of groups it knows of, `None` if it cannot be read.
-    pub(crate) fn open(dir: &Path) -> io::Result<(Self, Option<u64>)> {
+    /// Opens the mark; with the number of groups it knows of, `None` if it cannot be read, and
+    /// whether the last server closed the store.
+    pub(crate) fn open(dir: &Path) -> io::Result<(Self, Option<u64>, bool)> {
         let mut file = OpenOptions::new().read(true).write(true).open(path(dir))?;
         let mut bytes = Vec::new();
         // Longer, it is no mark.
@@ -55,7 +63,8 @@ impl Mark {
             .read_to_end(&mut bytes)?;
         let place = |at: usize| read_place(bytes.get(at..at + 12)?);
         let known = place(0).max(place(PLACE_BYTES as usize));
-        Ok((Self { file }, known))
+        let closed = place(CLOSED_AT as usize) == Some(CLOSED);
+        Ok((Self { file }, known, closed))
     }
 
     /// So many groups are durable.
@@ -67,13 +76,25 @@ impl Mark {
         Ok(())
     }
 
+    /// A server uses the store from now on; durable when this returns.
+    pub(crate) fn begin(&self) -> io::Result<()> {
+        self.write(IN_USE, CLOSED_AT)?;
+        self.sync()
+    }
+
+    /// The server is done with the store; durable when this returns.
+    pub(crate) fn close(&self) -> io::Result<()> {
+        self.write(CLOSED, CLOSED_AT)?;
+        self.sync()
+    }
+
     /// Makes the last note safe from a power cut.
     pub(crate) fn sync(&self) -> io::Result<()> {
         self.file.sync_data()
     }
 
-    fn write(&self, sequence: u64, at: u64) -> io::Result<()> {
-        let number = sequence.to_be_bytes();
+    fn write(&self, number: u64, at: u64) -> io::Result<()> {
+        let number = number.to_be_bytes();
         let mut place = number.to_vec();
         place.extend_from_slice(&crc32fast::hash(&number).to_be_bytes());
         self.file.write_all_at(&place, at)
@@ -102,5 +123,18 @@ mod tests {
         assert_eq!(Mark::open(dir.path()).unwrap().1, Some(199));
         mark.file.write_all_at(&[7], PLACE_BYTES + 3).unwrap();
         assert_eq!(Mark::open(dir.path()).unwrap().1, None);
+    }
+
+    #[test]
+    fn whether_it_was_closed_is_known() {
+        let dir = tempfile::tempdir().unwrap();
+        drop(Mark::create(dir.path()).unwrap());
+        for closed in [true, false] {
+            let (mark, _, was_closed) = Mark::open(dir.path()).unwrap();
+            assert_eq!(was_closed, closed);
+            mark.begin().unwrap();
+        }
+        Mark::open(dir.path()).unwrap().0.close().unwrap();
+        assert!(Mark::open(dir.path()).unwrap().2);
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use longshore_store::{Archive, ArchiveError, OpenError, SledStore, Summary, import};
 use longshore_tasks::state::{Event, Outcome, Task, apply};
-use longshore_tasks::{Birth, Call, MemoryStore, Principal, Put, Store, TaskId, codec};
+use longshore_tasks::{Birth, Call, MemoryStore, OnCrash, Principal, Put, Store, TaskId, codec};
 
 fn task(body_bytes: usize, external_id: Option<&str>, ended: bool) -> Task {
     let call = Call {
@@ -14,11 +14,13 @@ fn task(body_bytes: usize, external_id: Option<&str>, ended: bool) -> Task {
         plugin: "shop".into(),
         version: "v1".into(),
         tool: "order".into(),
+        on_crash: OnCrash::Resume,
         body: vec![7; body_bytes],
     };
     let birth = Birth {
         poll_interval_ms: 500,
         ttl_ms: Some(60_000),
+        pinned: false,
     };
     let mut task = Task::born(TaskId::random().unwrap(), call, birth, 1_000);
     if let Some(external_id) = external_id {

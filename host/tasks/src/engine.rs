@@ -9,6 +9,7 @@
 //! - `drive`: one run, from its start to the end of its task or until it is let go.
 //! - `insist`: patience with a store that fails.
 //! - `live`: which tasks have a run in memory.
+//! - `open`: how many unfinished tasks each principal has.
 //! - `recovery`: unfinished tasks go on after a start.
 //! - `sweep`: tasks whose time is over.
 //!
@@ -18,6 +19,7 @@ mod commands;
 mod drive;
 mod insist;
 mod live;
+mod open;
 mod recovery;
 mod sweep;
 
@@ -38,6 +40,7 @@ use crate::run::{Failures, Reason, Runner};
 use crate::state::{Illegal, Outcome, Task, apply};
 use crate::store::{Put, Revision, Store, StoreError};
 use live::Live;
+use open::Open;
 
 /// How often a decision is made anew because someone else wrote first. One task has few writers: its
 /// run, its owner, the sweep; only a storm of answers comes near.
@@ -91,8 +94,13 @@ pub struct Settings {
     pub sweep_every_ms: u64,
     /// How many expired tasks are read at once.
     pub sweep_batch: usize,
-    /// How many unfinished tasks are taken up at once at the start.
+    /// How many unfinished tasks are read at once at the start.
     pub recovery_parallel: u32,
+    /// After so many crashes of the server under its runs, without getting on in between, a task is
+    /// given up.
+    pub cut_short_max: u32,
+    /// How many unfinished tasks one principal may have; more are refused.
+    pub open_per_principal_max: usize,
 }
 
 impl Default for Settings {
@@ -108,6 +116,9 @@ impl Default for Settings {
             sweep_every_ms: 500,
             sweep_batch: 256,
             recovery_parallel: 32,
+            cut_short_max: 5,
+            // Each takes some kilobytes of disk, and memory only while it runs.
+            open_per_principal_max: 1 << 17,
         }
     }
 }
@@ -125,6 +136,12 @@ pub enum EngineError {
     /// The running tasks take all the memory they may; nothing was made.
     #[error("too many tasks are running")]
     Busy,
+    /// The principal has all the unfinished tasks it may; nothing was made.
+    #[error("the principal has {open_max} unfinished tasks, more are not taken")]
+    Full {
+        /// How many it may have.
+        open_max: usize,
+    },
     /// Too many writers at once; nothing was changed.
     #[error("the task is changed by too many at once")]
     Contended,
@@ -160,6 +177,7 @@ struct Inner {
     ports: Ports,
     settings: Settings,
     live: Arc<Live>,
+    open: Open,
     /// Places for runs that linger.
     lingering: Arc<Semaphore>,
     /// Which tasks have changed, for those who listen.
@@ -179,6 +197,7 @@ impl Engine {
         let inner = Arc::new(Inner {
             ports,
             lingering: Arc::new(Semaphore::new(settings.lingering_max)),
+            open: Open::new(settings.open_per_principal_max),
             settings,
             live: Arc::default(),
             changes: broadcast::channel(CHANGES_MAX).0,
@@ -296,7 +315,11 @@ impl Inner {
                 None => Ok(task),
                 Some(event) => {
                     let task = apply(task, event, at.now_ms)?;
-                    self.save(&task, Some(revision)).await.map(|()| task)
+                    let saved = self.save(&task, Some(revision)).await;
+                    if saved.is_ok() && task.outcome.is_some() {
+                        self.open.remove(&task.call.principal);
+                    }
+                    saved.map(|()| task)
                 }
             };
             match done {

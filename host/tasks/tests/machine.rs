@@ -6,7 +6,7 @@ use longshore_tasks::decide::{
     Command, Decision, Effect, Moment, Opening, cancellation, decide, opening,
 };
 use longshore_tasks::state::{Event, Illegal, Outcome, Task, apply};
-use longshore_tasks::{Birth, Call, Checkpoint, Principal, Question, Status, TaskId};
+use longshore_tasks::{Birth, Call, Checkpoint, OnCrash, Principal, Question, Status, TaskId};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -18,12 +18,14 @@ fn task(ttl_ms: Option<u64>) -> Task {
         plugin: "plugin".into(),
         version: "version".into(),
         tool: "tool".into(),
+        on_crash: OnCrash::Resume,
         body: Vec::new(),
     };
     Task::born(
         TaskId::random().unwrap(),
         call,
         Birth {
+            pinned: false,
             poll_interval_ms: 500,
             ttl_ms,
         },

@@ -4,9 +4,11 @@
 
 mod answers;
 mod cancel;
+mod crash;
 mod expiry;
 mod faults;
 mod life;
+mod principals;
 mod recovery;
 mod script;
 mod world;

@@ -1,17 +1,18 @@
 //! Runs that follow a script. The name of the tool is the script, a list of acts:
 //!
-//! - `say:x`: report progress; `name:x`: name the job elsewhere
+//! - `say:x`: report progress; `name:x`: name the job elsewhere; `tell`: report the name it has
+//! - `effect`: do something that shows outside, counted
 //! - `ask:a,b`: ask, replayable; `pin:a`: ask, pinned; `drift:a`: ask `a`, but another key on replay
 //! - `gate`: go on when the gate of the runner opens
 //! - `wait`: go on when cancelled; `hang`: never go on
 //! - `finish`: a result that tells all answers; `fail`, `yield` (to the wish), `panic`
 
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use longshore_tasks::{Call, Payload, Question, Run, Runner, Step, TaskId};
+use longshore_tasks::{Call, Past, Payload, Question, Run, Runner, Step, TaskId};
 use tokio::sync::watch;
 
 /// Starts scripts and counts them.
@@ -19,6 +20,9 @@ use tokio::sync::watch;
 pub(crate) struct Scripts {
     pub(crate) started: AtomicUsize,
     pub(crate) in_memory: Arc<AtomicUsize>,
+    pub(crate) effects: Arc<AtomicUsize>,
+    /// The scripts started, in their order.
+    pub(crate) order: Mutex<Vec<String>>,
     pub(crate) panic_on_start: AtomicBool,
     /// Whoever drops a run is held up while this is set.
     pub(crate) slow_drop: Arc<AtomicBool>,
@@ -30,6 +34,8 @@ impl Scripts {
         Self {
             started: AtomicUsize::new(0),
             in_memory: Arc::default(),
+            effects: Arc::default(),
+            order: Mutex::default(),
             panic_on_start: AtomicBool::new(false),
             slow_drop: Arc::default(),
             gate: watch::Sender::new(false),
@@ -46,11 +52,14 @@ impl Scripts {
 
     /// A run of the script as a server would hold it before the call becomes a task.
     pub(crate) fn run(&self, script: &str) -> Box<dyn Run> {
-        self.run_from(script, None)
+        self.run_from(script, Past::default())
     }
 
     /// A record is where it asked, and what had been answered before that.
-    fn run_from(&self, script: &str, record: Option<&str>) -> Box<dyn Run> {
+    fn run_from(&self, script: &str, past: Past<'_>) -> Box<dyn Run> {
+        let record = past
+            .record
+            .map(|record| std::str::from_utf8(record).unwrap());
         let (place, answers) = record.unwrap_or("0;").split_once(';').unwrap();
         self.in_memory.fetch_add(1, Ordering::SeqCst);
         Box::new(Script {
@@ -64,6 +73,9 @@ impl Scripts {
                 .collect(),
             asked: Vec::new(),
             cancelled: false,
+            name: past.external_id.map(str::to_owned),
+            about_to: false,
+            effects: Arc::clone(&self.effects),
             gate: self.gate.subscribe(),
             in_memory: Arc::clone(&self.in_memory),
             slow_drop: Arc::clone(&self.slow_drop),
@@ -79,22 +91,24 @@ struct Script {
     /// Keys asked and not answered.
     asked: Vec<String>,
     cancelled: bool,
+    name: Option<String>,
+    /// It said that it is about to do something.
+    about_to: bool,
+    effects: Arc<AtomicUsize>,
     gate: watch::Receiver<bool>,
     in_memory: Arc<AtomicUsize>,
     slow_drop: Arc<AtomicBool>,
 }
 
 impl Runner for Scripts {
-    fn start(&self, _id: &TaskId, call: &Call, record: Option<&[u8]>) -> Box<dyn Run> {
+    fn start(&self, _id: &TaskId, call: &Call, past: Past<'_>) -> Box<dyn Run> {
         assert!(
             !self.panic_on_start.load(Ordering::SeqCst),
             "told to panic on start"
         );
         self.started.fetch_add(1, Ordering::SeqCst);
-        self.run_from(
-            &call.tool,
-            record.map(|record| std::str::from_utf8(record).unwrap()),
-        )
+        self.order.lock().unwrap().push(call.tool.clone());
+        self.run_from(&call.tool, past)
     }
 }
 
@@ -125,6 +139,9 @@ impl Run for Script {
             "a step while it waits for answers"
         );
         self.asked.clear();
+        if std::mem::take(&mut self.about_to) {
+            self.effects.fetch_add(1, Ordering::SeqCst);
+        }
         loop {
             let act = self.acts[self.place].clone();
             let (verb, arg) = act.split_once(':').unwrap_or((&act, ""));
@@ -142,7 +159,18 @@ impl Run for Script {
                         message: Some(arg.into()),
                     };
                 }
-                "name" => return Step::ExternalId(arg.into()),
+                "name" => {
+                    self.name = Some(arg.into());
+                    return Step::ExternalId(arg.into());
+                }
+                "tell" => {
+                    let message = Some(format!("{:?}", self.name));
+                    return Step::Progress { message };
+                }
+                "effect" => {
+                    self.about_to = true;
+                    return Step::Pinned;
+                }
                 "ask" => return self.ask(arg, false),
                 "pin" => return self.ask(arg, true),
                 "drift" if self.replays => return self.ask("elsewhere", false),
