@@ -8,6 +8,7 @@
 //! - `commands`: what callers ask for.
 //! - `drive`: one run, from its start to the end of its task or until it is let go.
 //! - `insist`: patience with a store that fails.
+//! - `keys`: keys of questions, when a run starts over.
 //! - `live`: which tasks have a run in memory.
 //! - `open`: how many unfinished tasks each principal has.
 //! - `recovery`: unfinished tasks go on after a start.
@@ -18,6 +19,7 @@
 mod commands;
 mod drive;
 mod insist;
+mod keys;
 mod live;
 mod open;
 mod recovery;
@@ -276,17 +278,19 @@ impl Inner {
         let bytes = codec::encode(task)?;
         let unfinished = task.outcome.is_none();
         let due_ms = task.expires_ms;
-        self.ports
-            .store
-            .put(Put {
-                id: task.id,
-                expected,
-                unfinished,
-                due_ms,
-                bytes,
-            })
-            .await?;
-        self.tell(&task.id);
+        let put = Put {
+            id: task.id,
+            expected,
+            unfinished,
+            due_ms,
+            bytes,
+        };
+        let saved = self.ports.store.put(put).await;
+        // After another error it may have been kept all the same.
+        if saved != Err(StoreError::Conflict) {
+            self.tell(&task.id);
+        }
+        saved?;
         Ok(())
     }
 

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::keys::Keys;
 use super::live::{Claim, Seat};
 use super::{EngineError, Inner};
 use crate::decide::{Command, Opening, cancellation, opening};
@@ -62,33 +63,6 @@ enum Happened {
 }
 
 type Flow = ControlFlow<Exit>;
-
-/// The keys of a run as its task has them. A key is used once in the life of a task, but a run that
-/// starts over uses its keys again: from the second such run on they carry its number.
-struct Keys {
-    suffix: String,
-}
-
-impl Keys {
-    fn of(task: &Task) -> Self {
-        let suffix = match task.reruns {
-            0 => String::new(),
-            reruns => format!("~{}", reruns.saturating_add(1)),
-        };
-        Self { suffix }
-    }
-
-    /// As the task has it.
-    fn outward(&self, mut question: Question) -> Question {
-        question.key.push_str(&self.suffix);
-        question
-    }
-
-    /// As the run has it.
-    fn inward<'a>(&self, key: &'a str) -> &'a str {
-        key.strip_suffix(&self.suffix).unwrap_or(key)
-    }
-}
 
 struct Driver {
     inner: Arc<Inner>,

@@ -1,6 +1,5 @@
 //! Ends of the server under its runs: what goes on, what is run again, what fails.
 
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use longshore_tasks::{Call, Engine, OnCrash, Status, TaskId};
@@ -24,17 +23,14 @@ async fn an_effect_is_never_doubled_unasked() {
         (OnCrash::Rerun, Status::Completed, 2),
     ] {
         world.scripts.gate.send_replace(false);
-        world.scripts.effects.store(0, Ordering::SeqCst);
+        let before = world.scripts.effects();
         let engine = world.engine().await;
         let id = create_with(&engine, "effect gate finish", on_crash).await;
-        until("the effect", async || {
-            world.scripts.effects.load(Ordering::SeqCst) == 1
-        })
-        .await;
+        until("the effect", async || world.scripts.effects() == before + 1).await;
         let next = world.engine_after_a_crash(engine).await;
         world.scripts.gate.send_replace(true);
         let ended = reach(&next, &id, status).await;
-        assert_eq!(world.scripts.effects.load(Ordering::SeqCst), effects);
+        assert_eq!(world.scripts.effects(), before + effects);
         if status == Status::Failed {
             assert_eq!(ended.error.as_deref(), Some("interrupted in scripts"));
         }
@@ -51,10 +47,10 @@ async fn an_effect_waits_until_it_is_written_down() {
     world.shut_store();
     world.scripts.gate.send_replace(true);
     settle().await;
-    assert_eq!(world.scripts.effects.load(Ordering::SeqCst), 0);
+    assert_eq!(world.scripts.effects(), 0);
     world.open_store();
     reach(&engine, &id, Status::Completed).await;
-    assert_eq!(world.scripts.effects.load(Ordering::SeqCst), 1);
+    assert_eq!(world.scripts.effects(), 1);
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@
 //! - `wait`: go on when cancelled; `hang`: never go on
 //! - `finish`: a result that tells all answers; `fail`, `yield` (to the wish), `panic`
 
+use std::collections::HashMap;
 use std::future::pending;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,12 +16,15 @@ use async_trait::async_trait;
 use longshore_tasks::{Call, Past, Payload, Question, Run, Runner, Step, TaskId};
 use tokio::sync::watch;
 
+type Effects = Arc<Mutex<HashMap<Option<TaskId>, usize>>>;
+
 /// Starts scripts and counts them.
 #[derive(Debug)]
 pub(crate) struct Scripts {
     pub(crate) started: AtomicUsize,
     pub(crate) in_memory: Arc<AtomicUsize>,
-    pub(crate) effects: Arc<AtomicUsize>,
+    /// Effects of each task; of a run that is no task's yet under `None`.
+    effects: Effects,
     /// The scripts started, in their order.
     pub(crate) order: Mutex<Vec<String>>,
     pub(crate) panic_on_start: AtomicBool,
@@ -46,17 +50,25 @@ impl Scripts {
         self.started.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn effects(&self) -> usize {
+        self.effects.lock().unwrap().values().sum()
+    }
+
+    pub(crate) fn effects_of_each(&self) -> HashMap<Option<TaskId>, usize> {
+        self.effects.lock().unwrap().clone()
+    }
+
     pub(crate) fn in_memory(&self) -> usize {
         self.in_memory.load(Ordering::SeqCst)
     }
 
     /// A run of the script as a server would hold it before the call becomes a task.
     pub(crate) fn run(&self, script: &str) -> Box<dyn Run> {
-        self.run_from(script, Past::default())
+        self.run_from(None, script, Past::default())
     }
 
     /// A record is where it asked, and what had been answered before that.
-    fn run_from(&self, script: &str, past: Past<'_>) -> Box<dyn Run> {
+    fn run_from(&self, id: Option<TaskId>, script: &str, past: Past<'_>) -> Box<dyn Run> {
         let record = past
             .record
             .map(|record| std::str::from_utf8(record).unwrap());
@@ -75,6 +87,7 @@ impl Scripts {
             cancelled: false,
             name: past.external_id.map(str::to_owned),
             about_to: false,
+            id,
             effects: Arc::clone(&self.effects),
             gate: self.gate.subscribe(),
             in_memory: Arc::clone(&self.in_memory),
@@ -94,21 +107,22 @@ struct Script {
     name: Option<String>,
     /// It said that it is about to do something.
     about_to: bool,
-    effects: Arc<AtomicUsize>,
+    id: Option<TaskId>,
+    effects: Effects,
     gate: watch::Receiver<bool>,
     in_memory: Arc<AtomicUsize>,
     slow_drop: Arc<AtomicBool>,
 }
 
 impl Runner for Scripts {
-    fn start(&self, _id: &TaskId, call: &Call, past: Past<'_>) -> Box<dyn Run> {
+    fn start(&self, id: &TaskId, call: &Call, past: Past<'_>) -> Box<dyn Run> {
         assert!(
             !self.panic_on_start.load(Ordering::SeqCst),
             "told to panic on start"
         );
         self.started.fetch_add(1, Ordering::SeqCst);
         self.order.lock().unwrap().push(call.tool.clone());
-        self.run_from(&call.tool, past)
+        self.run_from(Some(*id), &call.tool, past)
     }
 }
 
@@ -140,7 +154,7 @@ impl Run for Script {
         );
         self.asked.clear();
         if std::mem::take(&mut self.about_to) {
-            self.effects.fetch_add(1, Ordering::SeqCst);
+            *self.effects.lock().unwrap().entry(self.id).or_default() += 1;
         }
         loop {
             let act = self.acts[self.place].clone();

@@ -287,7 +287,7 @@ impl Cable {
 
     async fn hold(&self) -> &Shelf {
         if self.cut.load(Ordering::SeqCst) {
-            pending().await
+            pending::<()>().await;
         }
         &self.shelf
     }
