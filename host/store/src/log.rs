@@ -50,6 +50,10 @@ impl Log {
             file: File::open(path(dir)).map_err(io)?,
             blobs: sled_dir(dir).join("blobs"),
         };
+        // sled writes its settings without a sync; torn by a power cut they would stop the next start.
+        File::open(sled_dir(dir).join("conf"))
+            .and_then(|conf| conf.sync_all())
+            .map_err(io)?;
         log.expect_no_blobs();
         Ok(log)
     }
