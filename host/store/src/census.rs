@@ -175,4 +175,43 @@ mod tests {
         census.remove(&id, &newer);
         assert_eq!(census, Census::default());
     }
+
+    fn head(unfinished: bool) -> Head {
+        Head {
+            revision: 1,
+            unfinished,
+            due_ms: None,
+            len: 0,
+            chunks: 0,
+            inline: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn of_a_large_log_only_the_unfinished_are_counted() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = sled::open(dir.path()).unwrap();
+        let mut census = Census::default();
+        for (byte, unfinished) in [(1, true), (2, false), (3, false)] {
+            let id = TaskId::from_bytes([byte; 16]);
+            let head = head(unfinished);
+            census.add(&id, &head);
+            db.insert(record::head_key(&id), head.seal(&id)).unwrap();
+            if unfinished {
+                db.insert(record::unfinished_key(&id), &[]).unwrap();
+            }
+        }
+        let (small, large) = (0, RECOUNT_BYTES_MAX + 1);
+        assert_eq!(census.expect(&db, small), Ok(()));
+        assert_eq!(census.expect(&db, large), Ok(()));
+
+        let ended = record::head_key(&TaskId::from_bytes([2; 16]));
+        db.remove(ended).unwrap();
+        let lost = census.expect(&db, small);
+        assert!(matches!(lost, Err(StoreError::Corrupt(_))), "{lost:?}");
+        assert_eq!(census.expect(&db, large), Ok(()));
+        db.remove(record::unfinished_key(&TaskId::from_bytes([1; 16])))
+            .unwrap();
+        assert!(census.expect(&db, large).is_err());
+    }
 }

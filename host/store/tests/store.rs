@@ -300,3 +300,39 @@ async fn parts_without_a_head_are_swept() {
     };
     assert_eq!((parts(id), parts(large)), (0, 5));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s04_space_stays_in_proportion() {
+    const LIVE: usize = 100;
+    const VALUE_BYTES: usize = 20_000;
+    let dir = folder();
+    let store = Arc::new(SledStore::open(dir.path()).unwrap());
+    let mut live = std::collections::VecDeque::new();
+    // 250 MB in all.
+    for _ in 0..2_000 {
+        let store = Arc::clone(&store);
+        live.push_back(tokio::spawn(async move {
+            let id = TaskId::random().unwrap();
+            for revision in 0..6_u64 {
+                let value = id.as_bytes().repeat(VALUE_BYTES / TaskId::BYTES);
+                let expected = (revision > 0).then_some(revision);
+                let put = Put {
+                    expected,
+                    ..put(id, value)
+                };
+                store.put(put).await.unwrap();
+            }
+            store.delete(&id, 6).await.unwrap();
+        }));
+        if live.len() == LIVE {
+            live.pop_front().unwrap().await.unwrap();
+        }
+    }
+    for task in live {
+        task.await.unwrap();
+    }
+    store.close().await.unwrap();
+    let bytes = fs::metadata(dir.path().join("sled/db")).unwrap().len();
+    let allowed = 20 * LIVE * VALUE_BYTES + (64 << 20);
+    assert!(bytes < allowed as u64, "{bytes} bytes");
+}

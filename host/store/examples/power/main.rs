@@ -9,7 +9,11 @@
 //! cargo run --release -p longshore-store --example power -- [cuts] [changes] [seed]
 //! ```
 
-#![allow(clippy::unwrap_used, reason = "a tool of ours may fail by it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a tool of ours, read by people"
+)]
 
 mod disk;
 mod trace;
@@ -17,7 +21,7 @@ mod work;
 
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::{BufReader, Write as _};
+use std::io::BufReader;
 use std::path::Path;
 use std::process::Command;
 
@@ -66,7 +70,7 @@ fn main() {
 }
 
 fn say(text: &str) {
-    writeln!(std::io::stdout(), "{text}").unwrap();
+    println!("{text}");
 }
 
 /// Follows the trace and cuts the power `cuts` times.

@@ -93,6 +93,7 @@ impl Committer {
         log.sync().map_err(io)?;
         self.mark.note(census.sequence).map_err(io)?;
         (self.census, self.durable) = (census, census.sequence);
+        self.written_bytes = 0;
         Ok(log)
     }
 }
