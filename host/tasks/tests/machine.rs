@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by it")]
 
 use longshore_tasks::decide::{
-    Command, Decision, Effect, Moment, Opening, cancellation, decide, opening,
+    Command, Decision, Effect, Moment, Opening, Revival, cancellation, decide, opening, revival,
 };
 use longshore_tasks::state::{Event, Illegal, Outcome, Task, apply};
-use longshore_tasks::{Birth, Call, Checkpoint, OnCrash, Principal, Question, Status, TaskId};
+use longshore_tasks::{
+    Birth, Call, Checkpoint, OnCrash, Principal, Question, Reason, Status, TaskId,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -269,6 +271,54 @@ fn what_a_task_needs_without_a_run() {
 }
 
 #[test]
+fn what_a_start_means_for_a_task() {
+    let with = |on_crash, commands: Vec<Command>| {
+        let mut task = task(None);
+        task.call.on_crash = on_crash;
+        after(task, commands)
+    };
+    let again = || Command::StartAgain { crashed: true };
+    let waits = || vec![ask(&["a"])];
+    let answered = || vec![ask(&["a"]), Command::Answer(vec![("a".into(), "1".into())])];
+    let effect = || vec![ask(&["a"]), Command::Pin];
+    let (fails, counts) = (Revival::Fail(Reason::Interrupted), Revival::CountAndStart);
+    for (on_crash, commands, orderly, crashed) in [
+        (OnCrash::Resume, vec![], Revival::Start, counts),
+        (OnCrash::Resume, answered(), Revival::Start, counts),
+        (OnCrash::Resume, waits(), Revival::Rest, Revival::Rest),
+        (OnCrash::Resume, effect(), fails, fails),
+        (OnCrash::Rerun, vec![], Revival::Start, counts),
+        (OnCrash::Rerun, effect(), counts, counts),
+        (OnCrash::Fail, vec![], fails, fails),
+        (OnCrash::Fail, answered(), fails, fails),
+        (OnCrash::Fail, waits(), Revival::Rest, Revival::Rest),
+        (
+            OnCrash::Fail,
+            vec![finish("r")],
+            Revival::Rest,
+            Revival::Rest,
+        ),
+    ] {
+        let task = with(on_crash, commands);
+        assert_eq!(revival(&task, false, 2), orderly, "{task:?}");
+        assert_eq!(revival(&task, true, 2), crashed, "{task:?}");
+    }
+    let twice = with(OnCrash::Resume, vec![again(), again()]);
+    let given_up = Revival::Fail(Reason::CrashLoop);
+    assert_eq!(revival(&twice, true, 2), given_up);
+    assert_eq!(
+        revival(&twice, false, 2),
+        Revival::Start,
+        "it did not crash"
+    );
+    let got_on = after(
+        twice,
+        [ask(&["a"]), Command::Answer(vec![("a".into(), "1".into())])],
+    );
+    assert_eq!(revival(&got_on, true, 2), counts);
+}
+
+#[test]
 fn the_message_of_progress_is_shown_until_the_task_ends() {
     let asked = Command::Ask {
         checkpoint: asks(&["a"], None),
@@ -306,6 +356,8 @@ fn any_command() -> impl Strategy<Value = Command> {
         6 => answered,
         1 => any::<bool>().prop_map(|held| Command::Cancel { held }),
         1 => Just(Command::Name("job".into())),
+        1 => Just(Command::Pin),
+        1 => any::<bool>().prop_map(|crashed| Command::StartAgain { crashed }),
         1 => Just(finish("result")),
         1 => Just(cancellation()),
         2 => Just(expire()),
@@ -347,6 +399,12 @@ proptest! {
             if next.status().is_terminal() {
                 prop_assert!(next.checkpoint.is_none());
                 prop_assert_eq!(opening(&next), Opening::Rest);
+            }
+            if before.is_pinned() && !next.is_pinned() && !next.status().is_terminal() {
+                let again = matches!(command, Command::StartAgain { .. });
+                let asked = matches!(command, Command::Ask { .. }) && !before.pinned;
+                prop_assert!(again || asked, "{command:?} forgot an effect");
+                prop_assert!(asked || next.reruns == before.reruns + 1);
             }
             if let (Some(old), Some(new)) = (&before.checkpoint, &next.checkpoint)
                 && old.questions == new.questions
