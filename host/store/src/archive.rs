@@ -218,10 +218,10 @@ fn whole(db: &sled::Db, key: &[u8], sealed: &[u8]) -> Result<(TaskId, Head, Stor
 }
 
 fn expect_store(dir: &Path) -> Result<(), OpenError> {
-    if dir.is_dir() {
+    if folder::holds_store(dir) {
         return Ok(());
     }
-    let cause = io::Error::new(io::ErrorKind::NotFound, "there is none");
+    let cause = io::Error::new(io::ErrorKind::NotFound, "no store was ever made there");
     Err(OpenError::io(dir, cause))
 }
 

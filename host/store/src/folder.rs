@@ -136,6 +136,13 @@ pub(crate) fn open(dir: &Path) -> Result<Opened, OpenError> {
     })
 }
 
+/// Whether anything of a store is in `dir`.
+pub(crate) fn holds_store(dir: &Path) -> bool {
+    [dir.join("format"), mark::path(dir), log::path(dir)]
+        .iter()
+        .any(|path| path.exists())
+}
+
 /// Opens the log of a store that may be damaged, to save what is left. Nothing else is looked at.
 pub(crate) fn open_damaged(dir: &Path) -> Result<(Log, Lock), OpenError> {
     let lock = lock(dir)?;

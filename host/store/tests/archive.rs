@@ -196,4 +196,7 @@ async fn a_store_in_use_and_no_store_are_told_apart() {
     let error = Archive::open(&nowhere).unwrap_err();
     assert!(error.to_string().contains("nowhere"), "{error}");
     assert!(!nowhere.exists(), "looking makes nothing");
+    let empty = tempfile::tempdir().unwrap();
+    assert!(Archive::open(empty.path()).is_err());
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
 }
