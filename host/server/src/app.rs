@@ -254,7 +254,10 @@ fn engine_settings(config: &Config) -> longshore_tasks::Settings {
             .min(config.host.concurrent_runs / 4) as usize,
         running_bytes_max: usize::try_from(config.tasks.running_bytes_max).unwrap_or(usize::MAX),
         grace_ms: config.tasks.grace_ms,
-        cut_short_max: config.tasks.crashes_max,
+        patience: longshore_tasks::Patience {
+            crashes_max: config.tasks.crashes_max,
+            ..longshore_tasks::Settings::default().patience
+        },
         open_per_principal_max: config.tasks.open_per_principal_max as usize,
         ..longshore_tasks::Settings::default()
     }

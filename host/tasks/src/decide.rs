@@ -176,14 +176,32 @@ pub enum Revival {
     Start,
 }
 
-/// What a start of the server means for `task`, after the one before ended by itself or `crashed`.
-pub fn revival(task: &Task, crashed: bool, cut_short_max: u32) -> Revival {
+/// When a task is given up under which the server crashes again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// After so many crashes at least,
+    pub crashes_max: u32,
+    /// and so long after the first of them, in milliseconds: who kills a server in a row must not
+    /// lose what only needs longer than it lives.
+    pub at_least_ms: u64,
+}
+
+impl Patience {
+    fn is_over(self, task: &Task, now_ms: u64) -> bool {
+        let since_ms = task.cut_short_since_ms.unwrap_or(now_ms);
+        task.cut_short >= self.crashes_max && now_ms.saturating_sub(since_ms) >= self.at_least_ms
+    }
+}
+
+/// What a start of the server at `now_ms` means for `task`, after the one before ended by itself or
+/// `crashed`.
+pub fn revival(task: &Task, crashed: bool, patience: Patience, now_ms: u64) -> Revival {
     match opening(task) {
         Opening::Rest => Revival::Rest,
         Opening::Cancel => Revival::Cancel,
         Opening::Interrupted => Revival::Fail(Reason::Interrupted),
         _ if task.call.on_crash == OnCrash::Fail => Revival::Fail(Reason::Interrupted),
-        _ if crashed && task.cut_short >= cut_short_max => Revival::Fail(Reason::CrashLoop),
+        _ if crashed && patience.is_over(task, now_ms) => Revival::Fail(Reason::CrashLoop),
         Opening::Again => Revival::CountAndStart,
         Opening::Start | Opening::Replay(_) if crashed => Revival::CountAndStart,
         Opening::Start | Opening::Replay(_) => Revival::Start,

@@ -35,7 +35,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::codec::{self, CodecError};
-use crate::decide::{Command, Effect, Moment, decide};
+use crate::decide::{Command, Effect, Moment, Patience, decide};
 use crate::id::TaskId;
 use crate::model::Call;
 use crate::run::{Failures, Reason, Runner};
@@ -98,9 +98,9 @@ pub struct Settings {
     pub sweep_batch: usize,
     /// How many unfinished tasks are read at once at the start.
     pub recovery_parallel: u32,
-    /// After so many crashes of the server under its runs, without getting on in between, a task is
+    /// After how many crashes of the server under its runs, without getting on in between, a task is
     /// given up.
-    pub cut_short_max: u32,
+    pub patience: Patience,
     /// How many unfinished tasks one principal may have; more are refused.
     pub open_per_principal_max: usize,
 }
@@ -118,8 +118,10 @@ impl Default for Settings {
             sweep_every_ms: 500,
             sweep_batch: 256,
             recovery_parallel: 32,
-            // Whoever tests crashes must not lose tasks by it; a guest that brings the server down is rare.
-            cut_short_max: 32,
+            patience: Patience {
+                crashes_max: 5,
+                at_least_ms: 60_000,
+            },
             // Each takes some kilobytes of disk, and memory only while it runs.
             open_per_principal_max: 1 << 17,
         }

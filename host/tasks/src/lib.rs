@@ -17,6 +17,7 @@ pub mod state;
 pub mod store;
 
 pub use clock::{Clock, ManualClock, SystemClock};
+pub use decide::Patience;
 pub use engine::{Engine, EngineError, Ports, Settings};
 pub use id::{Principal, TaskId};
 pub use model::{Birth, Call, Checkpoint, OnCrash, Payload, Question, Status, TaskView};

@@ -41,6 +41,9 @@ pub struct Task {
     /// How often the end of the server cut its run short since it last got on.
     #[serde(default)]
     pub cut_short: u32,
+    /// When the first of these was found.
+    #[serde(default)]
+    pub cut_short_since_ms: Option<u64>,
     /// How often it was started again though it was pinned. Its keys carry the number.
     #[serde(default)]
     pub reruns: u32,
@@ -136,6 +139,7 @@ impl Task {
             keys: BTreeSet::new(),
             pinned: birth.pinned,
             cut_short: 0,
+            cut_short_since_ms: None,
             reruns: 0,
             outcome: None,
         }
@@ -220,7 +224,10 @@ pub fn apply(mut task: Task, event: Event, now_ms: u64) -> Result<Task, Illegal>
         Event::Named(external_id) => task.external_id = Some(external_id),
         Event::Pinned => task.pinned = true,
         Event::CutShort { crashed, over } => {
-            task.cut_short += u32::from(crashed);
+            if crashed {
+                task.cut_short = task.cut_short.saturating_add(1);
+                task.cut_short_since_ms.get_or_insert(now_ms);
+            }
             if over {
                 task.reruns += 1;
                 task.pinned = false;
@@ -259,6 +266,7 @@ fn ask(task: &mut Task, checkpoint: Checkpoint, message: Option<String>) -> Resu
     }
     task.checkpoint = Some(checkpoint);
     task.cut_short = 0;
+    task.cut_short_since_ms = None;
     task.status_message = message.or(task.status_message.take());
     Ok(())
 }

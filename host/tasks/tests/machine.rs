@@ -7,7 +7,7 @@ use longshore_tasks::decide::{
 };
 use longshore_tasks::state::{Event, Illegal, Outcome, Task, apply};
 use longshore_tasks::{
-    Birth, Call, Checkpoint, OnCrash, Principal, Question, Reason, Status, TaskId,
+    Birth, Call, Checkpoint, OnCrash, Patience, Principal, Question, Reason, Status, TaskId,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -272,6 +272,11 @@ fn what_a_task_needs_without_a_run() {
 
 #[test]
 fn what_a_start_means_for_a_task() {
+    let patience = |at_least_ms| Patience {
+        crashes_max: 2,
+        at_least_ms,
+    };
+    let start = |task: &Task, crashed| revival(task, crashed, patience(0), 1_000);
     let with = |on_crash, commands: Vec<Command>| {
         let mut task = task(None);
         task.call.on_crash = on_crash;
@@ -300,22 +305,20 @@ fn what_a_start_means_for_a_task() {
         ),
     ] {
         let task = with(on_crash, commands);
-        assert_eq!(revival(&task, false, 2), orderly, "{task:?}");
-        assert_eq!(revival(&task, true, 2), crashed, "{task:?}");
+        assert_eq!(start(&task, false), orderly, "{task:?}");
+        assert_eq!(start(&task, true), crashed, "{task:?}");
     }
     let twice = with(OnCrash::Resume, vec![again(), again()]);
     let given_up = Revival::Fail(Reason::CrashLoop);
-    assert_eq!(revival(&twice, true, 2), given_up);
-    assert_eq!(
-        revival(&twice, false, 2),
-        Revival::Start,
-        "it did not crash"
-    );
+    assert_eq!(start(&twice, true), given_up);
+    assert_eq!(start(&twice, false), Revival::Start, "it did not crash");
+    let later = revival(&twice, true, patience(60_000), 1_000);
+    assert_eq!(later, counts, "not for long yet");
     let got_on = after(
         twice,
         [ask(&["a"]), Command::Answer(vec![("a".into(), "1".into())])],
     );
-    assert_eq!(revival(&got_on, true, 2), counts);
+    assert_eq!(start(&got_on, true), counts);
 }
 
 #[test]

@@ -232,7 +232,7 @@ impl Default for Tasks {
             // Some ten thousand tasks of usual size.
             running_bytes_max: 256 << 20,
             grace_ms: 1_000,
-            crashes_max: 32,
+            crashes_max: 5,
             // They take disk; memory only while they run.
             open_per_principal_max: 131_072,
         }

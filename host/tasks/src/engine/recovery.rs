@@ -77,7 +77,7 @@ impl Inner {
         }
         self.open.add(&task.call.principal);
         let queued = Some((task.created_ms, task.id));
-        let command = match revival(&task, crashed, self.settings.cut_short_max) {
+        let command = match revival(&task, crashed, self.settings.patience, self.now_ms()) {
             Revival::Rest => return None,
             Revival::Start => return queued,
             Revival::CountAndStart => Command::StartAgain { crashed },

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use longshore_tasks::{Call, Engine, OnCrash, Status, TaskId};
+use longshore_tasks::{Call, Engine, OnCrash, Patience, Status, TaskId};
 
 use crate::world::*;
 
@@ -97,15 +97,19 @@ async fn a_run_that_starts_over_asks_under_new_keys() {
 #[tokio::test]
 async fn a_task_that_brings_the_server_down_is_given_up() {
     let mut world = World::new();
-    world.settings.cut_short_max = 3;
+    world.settings.patience = Patience {
+        crashes_max: 3,
+        at_least_ms: 10_000,
+    };
     let mut engine = world.engine().await;
     let id = create(&engine, "hang").await;
     let asks = create(&engine, "ask:a hang").await;
     reach_question(&engine, &asks, "a").await;
-    for _ in 0..3 {
+    for _ in 0..9 {
         engine = world.engine_after_a_crash(engine).await;
         assert_eq!(view(&engine, &id).await.status, Status::Working);
     }
+    world.clock.advance_ms(10_000);
     let started = world.scripts.started();
     engine = world.engine_after_a_crash(engine).await;
     let failed = view(&engine, &id).await;
@@ -117,7 +121,10 @@ async fn a_task_that_brings_the_server_down_is_given_up() {
 #[tokio::test]
 async fn an_orderly_stop_does_not_count_as_a_crash() {
     let mut world = World::new();
-    world.settings.cut_short_max = 1;
+    world.settings.patience = Patience {
+        crashes_max: 1,
+        at_least_ms: 0,
+    };
     let mut engine = world.engine().await;
     let id = create(&engine, "hang").await;
     world.until_in_memory(1).await;

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use longshore_tasks::{
-    Birth, Engine, EngineError, ManualClock, MemoryStore, Ports, Settings, Status, Store as _,
-    TaskId, TaskView,
+    Birth, Engine, EngineError, ManualClock, MemoryStore, Patience, Ports, Settings, Status,
+    Store as _, TaskId, TaskView,
 };
 use tokio::sync::broadcast;
 use tokio::task::JoinSet;
@@ -80,7 +80,10 @@ impl Schedule {
             linger_ms: [0, 2_000][dice.roll(2)],
             lingering_max: 2,
             grace_ms: GRACE_MS,
-            cut_short_max: 1_000,
+            patience: Patience {
+                crashes_max: 1_000,
+                at_least_ms: 0,
+            },
             ..Settings::default()
         };
         let engine = start(&fire, &scripts, &clock, &settings).await;
