@@ -264,6 +264,11 @@ fn engine_settings(config: &Config) -> longshore_tasks::Settings {
         lingering_max: lingering_max(config),
         running_bytes_max: usize::try_from(config.tasks.running_bytes_max).unwrap_or(usize::MAX),
         grace_ms: config.tasks.grace_ms,
+        patience: longshore_tasks::Patience {
+            crashes_max: config.tasks.crashes_max,
+            ..longshore_tasks::Settings::default().patience
+        },
+        open_per_principal_max: config.tasks.open_per_principal_max as usize,
         ..longshore_tasks::Settings::default()
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::app::{self, COMPILE_COMMAND};
 use crate::config::{Config, Flags};
+use crate::store_command::StoreCommand;
 use crate::{auth, inspect, logs};
 use clap::{Args, Parser, Subcommand};
 use std::io::Write;
@@ -35,6 +36,9 @@ enum Command {
     /// Look at one plugin.
     #[command(subcommand)]
     Plugin(PluginCommand),
+    /// Look at the tasks of a stopped server.
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Compile a component from standard input to standard output.
     #[command(name = COMPILE_COMMAND, hide = true)]
     Compile {
@@ -121,6 +125,7 @@ pub fn run() -> ExitCode {
             .load(None)
             .and_then(|config| block_on(app::serve_stdio(config))),
         Command::Token { principal } => token(&principal),
+        Command::Store(command) => block_on(command.run()),
         Command::Plugin(PluginCommand::Inspect { file, json, config }) => {
             block_on(inspect::inspect(&file, config.as_deref(), json)).and_then(|text| print(&text))
         }

@@ -11,6 +11,7 @@ mod written;
 use crate::auth::Tokens;
 use longshore_runtime::Limits;
 use longshore_runtime::contract::TaskSupport;
+use longshore_tasks::OnCrash;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -60,6 +61,8 @@ pub(crate) struct PluginConfig {
     pub(crate) limits: Limits,
     /// Task support of its tools where the operator's word counts, by tool.
     pub(crate) task_support: BTreeMap<String, TaskSupport>,
+    /// What becomes of its calls when the server ends under them, where the operator's word counts, by tool.
+    pub(crate) on_crash: BTreeMap<String, OnCrash>,
 }
 
 /// What the command line says; it wins over the file.
@@ -158,6 +161,11 @@ impl Config {
     /// The operator's word on the task support of a tool.
     pub(crate) fn task_support(&self, plugin: &str, tool: &str) -> Option<TaskSupport> {
         self.plugins.get(plugin)?.task_support.get(tool).copied()
+    }
+
+    /// The operator's word on what becomes of a tool's call when the server ends under it.
+    pub(crate) fn on_crash(&self, plugin: &str, tool: &str) -> Option<OnCrash> {
+        self.plugins.get(plugin)?.on_crash.get(tool).copied()
     }
 }
 

@@ -315,7 +315,7 @@ impl<'a> Following<'a> {
             message,
             ..
         } = self;
-        let stored = task_call(&call, &plugin, &errand.principal)?;
+        let stored = task_call(app, &call, &plugin, &errand.principal)?;
         let waiting = checkpoint
             .as_ref()
             .is_some_and(|asked| asked.outstanding().next().is_some());

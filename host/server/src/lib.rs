@@ -2,7 +2,7 @@
 //!
 //! The only part that knows the wire. From the outside in:
 //!
-//! - `cli`, `config`, `logs`, `inspect`, `reach`: commands and settings, and what a component is.
+//! - `cli`, `config`, `logs`, `inspect`, `reach`, `store_command`: commands and settings, and what a component is.
 //! - `app`: the wiring.
 //! - `http`, `stdio`: the transports. They know no method.
 //! - `auth`, `rate`: who calls, and how often.
@@ -58,6 +58,7 @@ mod runner;
 mod schema;
 mod seal;
 mod stdio;
+mod store_command;
 mod strict;
 mod task_methods;
 mod wire;

@@ -115,6 +115,12 @@ pub(crate) fn wire_error(error: EngineError) -> WireError {
             "busy",
             "too many tasks are running (tasks.running_bytes_max); try again when some have ended",
         ),
+        EngineError::Full { open_max } => WireError::internal(
+            "open_tasks",
+            format!(
+                "you have {open_max} unfinished tasks (tasks.open_per_principal_max); try again when some have ended"
+            ),
+        ),
         EngineError::Contended => WireError::internal(
             "contended",
             "the task is being changed by too many at once; try again",
@@ -123,7 +129,7 @@ pub(crate) fn wire_error(error: EngineError) -> WireError {
             tracing::error!(%error, "the task store failed");
             WireError::internal(
                 "store",
-                "the task store failed; the operator has to restart the server, see /readyz and the log",
+                "the task store failed; try again later, and if it stays, the operator finds the cause in /readyz and in the log",
             )
         }
     }

@@ -212,6 +212,10 @@ pub(crate) struct Tasks {
     pub(crate) running_bytes_max: u64,
     /// How long a cancelled guest may go on, in milliseconds.
     pub(crate) grace_ms: u64,
+    /// After so many crashes of the server under its runs a task is given up.
+    pub(crate) crashes_max: u32,
+    /// How many unfinished tasks one caller may have.
+    pub(crate) open_per_principal_max: u32,
 }
 
 impl Default for Tasks {
@@ -228,6 +232,9 @@ impl Default for Tasks {
             // Some ten thousand tasks of usual size.
             running_bytes_max: 256 << 20,
             grace_ms: 1_000,
+            crashes_max: 5,
+            // They take disk; memory only while they run.
+            open_per_principal_max: 131_072,
         }
     }
 }
@@ -322,6 +329,25 @@ struct WrittenPlugin {
 #[serde(default, deny_unknown_fields)]
 struct WrittenTool {
     task_support: Option<TaskSupport>,
+    on_crash: Option<OnCrash>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OnCrash {
+    Resume,
+    Rerun,
+    Fail,
+}
+
+impl From<OnCrash> for longshore_tasks::OnCrash {
+    fn from(written: OnCrash) -> Self {
+        match written {
+            OnCrash::Resume => Self::Resume,
+            OnCrash::Rerun => Self::Rerun,
+            OnCrash::Fail => Self::Fail,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -380,11 +406,17 @@ impl WrittenPlugin {
         let table = format!("plugins.{name}.limits");
         let limits = overlaid(base, &mut self.limits, &table)?;
         nothing_left(&self.limits, &table)?;
-        let support =
-            |(tool, written): (String, WrittenTool)| Some((tool, written.task_support?.into()));
+        let tools = || self.tools.iter();
+        let support = |(tool, written): (&String, &WrittenTool)| {
+            Some((tool.clone(), written.task_support?.into()))
+        };
+        let on_crash = |(tool, written): (&String, &WrittenTool)| {
+            Some((tool.clone(), written.on_crash?.into()))
+        };
         Ok(PluginConfig {
             limits,
-            task_support: self.tools.into_iter().filter_map(support).collect(),
+            task_support: tools().filter_map(support).collect(),
+            on_crash: tools().filter_map(on_crash).collect(),
         })
     }
 }
