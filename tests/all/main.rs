@@ -33,3 +33,4 @@ mod servers;
 mod share;
 mod stdio;
 mod task;
+mod typescript_client;

@@ -13,7 +13,7 @@ use crate::{place, process};
 const DENY_VERSION: &str = "0.20.2";
 const FUZZ_VERSION: &str = "0.13.1";
 
-/// The oldest node that runs the conformance suite, and the one fetched where it is older.
+/// The oldest node that runs what the tests have from npm, and the one fetched where it is older.
 const NODE_MAJOR_MIN: u32 = 22;
 const NODE_VERSION: &str = "22.23.3";
 
@@ -90,11 +90,40 @@ pub(crate) fn node() -> Result<PathBuf> {
     Ok(file)
 }
 
-/// Run npm in a folder, quietly, and without scripts of the packages it installs.
+/// The folder with the packages from npm that `tests/NAME/package-lock.json` pins, installed if missing.
 ///
 /// # Errors
 /// If there is no npm, or it fails.
-pub(crate) fn npm(folder: &Path, arguments: &[&str]) -> Result<()> {
+pub(crate) fn packages(name: &str) -> Result<PathBuf> {
+    let pins = place::root().join("tests").join(name);
+    let home = place::cache()?.join(name);
+    let files = ["package.json", "package-lock.json"];
+    let same = |file: &str| fs::read(home.join(file)).ok() == fs::read(pins.join(file)).ok();
+    if home.join("node_modules").is_dir() && files.into_iter().all(same) {
+        return Ok(home);
+    }
+    println!(
+        "installing the packages of tests/{name} in {}",
+        home.display()
+    );
+    // They stand in their place only once all are installed.
+    let fresh = home.with_extension("new");
+    for folder in [&home, &fresh] {
+        if folder.exists() {
+            fs::remove_dir_all(folder).with_context(|| format!("emptying {}", folder.display()))?;
+        }
+    }
+    fs::create_dir_all(&fresh)?;
+    for file in files {
+        fs::copy(pins.join(file), fresh.join(file)).with_context(|| format!("copying {file}"))?;
+    }
+    npm(&fresh, &["ci"])?;
+    fs::rename(&fresh, &home).with_context(|| format!("filling {}", home.display()))?;
+    Ok(home)
+}
+
+/// Run npm in a folder, quietly, and without scripts of the packages it installs.
+fn npm(folder: &Path, arguments: &[&str]) -> Result<()> {
     let npm = place::on_path("npm").context("npm is missing: install node and npm")?;
     let mut command = Command::new(npm);
     command

@@ -1,0 +1,34 @@
+//! Owns the clients in other languages that the tests drive: where the tests find them.
+//!
+//! Must not know what they do; `tests/all` says that.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+
+use crate::{place, tools};
+
+/// Put the pinned clients where the tests look, installed if missing: `target/typescript`.
+///
+/// # Errors
+/// If node or npm is missing or fails.
+pub(crate) fn ready() -> Result<()> {
+    let folder = place::target().join("typescript");
+    fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
+    let packages = tools::packages("typescript")?;
+    link(&packages.join("node_modules"), &folder.join("node_modules"))?;
+    link(&tools::node()?, &folder.join("node"))
+}
+
+/// Let `name` stand for `file`, whatever it stood for.
+fn link(file: &Path, name: &Path) -> Result<()> {
+    if fs::read_link(name).is_ok_and(|now| now == file) {
+        return Ok(());
+    }
+    if name.is_symlink() {
+        fs::remove_file(name)?;
+    }
+    symlink(file, name).with_context(|| format!("linking {}", name.display()))
+}
