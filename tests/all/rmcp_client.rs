@@ -1,29 +1,21 @@
 //! A client that nobody here wrote: `rmcp`, over HTTP, on the modern wire. A tap lets the schemas judge what both say.
 
+use crate::servers::tapped;
 use longshore_tests::client::text_of;
-use longshore_tests::server::{FIXTURES, Server, Shared};
 use longshore_tests::tap::Tap;
 use longshore_tests::wait::{PATIENCE, Watch};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CancelTaskParams, ClientCapabilities,
-    ClientConfig, GetTaskParams, GetTaskResult, Implementation, ProtocolVersion, TaskPayload,
-    TaskStatus, UpdateTaskParams,
+    ClientConfig, CompletionContext, GetPromptRequestParams, GetTaskParams, GetTaskResult,
+    Implementation, ProtocolVersion, ReadResourceRequestParams, ResourceContents,
+    ServerNotification, SubscriptionFilter, TaskPayload, TaskStatus, UpdateTaskParams,
 };
-use rmcp::service::RunningService;
+use rmcp::service::{RunningService, SubscriptionEnd};
 use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
 use std::time::Duration;
-
-/// A server that takes the address of a tap for its own.
-fn tapped() -> Shared {
-    static SLOT: OnceLock<Server> = OnceLock::new();
-    let config = "[http]\nallowed_hosts = [\"127.0.0.1\"]\n";
-    let start = || Server::start(&[FIXTURES], config).ends_with_tests();
-    Shared(SLOT.get_or_init(start))
-}
 
 type Client = RunningService<RoleClient, ClientConfig>;
 
@@ -45,11 +37,23 @@ async fn connect(capabilities: &str, mode: ClientLifecycleMode) -> (Client, Tap)
     (client, tap)
 }
 
+fn object(value: Value) -> Map<String, Value> {
+    match value {
+        Value::Object(object) => object,
+        other => panic!("{other}"),
+    }
+}
+
 fn call(tool: &'static str, arguments: Value) -> CallToolRequestParams {
-    let Value::Object(arguments) = arguments else {
-        panic!("{arguments}");
-    };
-    CallToolRequestParams::new(tool).with_arguments(arguments)
+    CallToolRequestParams::new(tool).with_arguments(object(arguments))
+}
+
+/// The code of an error of the protocol.
+fn code(error: &ServiceError) -> i32 {
+    match error {
+        ServiceError::McpError(error) => error.code.0,
+        other => panic!("no error of the protocol: {other:?}"),
+    }
 }
 
 async fn task(client: &Client, tool: &'static str, arguments: Value) -> String {
@@ -198,18 +202,136 @@ async fn is_told_of_bad_arguments_and_unknown_names() {
         .await
         .unwrap();
     assert_eq!(result.is_error, Some(true));
-    let unknown = client
-        .call_tool(call("no_such", json!({})))
-        .await
-        .unwrap_err();
-    let ServiceError::McpError(error) = unknown else {
-        panic!("{unknown:?}");
-    };
-    assert_eq!(error.code.0, -32602);
+    let unknown = client.call_tool(call("no_such", json!({}))).await;
+    assert_eq!(code(&unknown.unwrap_err()), -32602);
     let gone = GetTaskParams::new("0123456789abcdef0123456789abcdef");
-    let ServiceError::McpError(error) = client.get_task(gone).await.unwrap_err() else {
-        panic!("no protocol error");
-    };
-    assert_eq!(error.code.0, -32602);
-    finish(client, tap, &["tools/call", "tasks/get"]).await;
+    assert_eq!(code(&client.get_task(gone).await.unwrap_err()), -32602);
+    let prompt = GetPromptRequestParams::new("no_such");
+    assert_eq!(code(&client.get_prompt(prompt).await.unwrap_err()), -32602);
+    let resource = ReadResourceRequestParams::new("fixture://no/such");
+    let unknown = client.read_resource(resource).await.unwrap_err();
+    assert_eq!(code(&unknown), -32602);
+    let methods = ["tools/call", "tasks/get", "prompts/get", "resources/read"];
+    finish(client, tap, &methods).await;
+}
+
+#[tokio::test]
+async fn is_told_what_a_tool_needs() {
+    let (client, tap) = connect(PLAIN, discover()).await;
+    let required = client.call_tool(call("sleep_required", json!({ "ms": 1 })));
+    assert_eq!(code(&required.await.unwrap_err()), -32021);
+    finish(client, tap, &["tools/call"]).await;
+}
+
+#[tokio::test]
+async fn fills_in_prompts() {
+    let (client, tap) = connect(PLAIN, discover()).await;
+    let prompts = client.list_all_prompts().await.unwrap();
+    assert!(prompts.iter().any(|prompt| prompt.name == "greet"));
+    let arguments = object(json!({ "name": "Ada", "times": "2" }));
+    let greet = GetPromptRequestParams::new("greet").with_arguments(arguments);
+    let filled = client.get_prompt(greet).await.unwrap();
+    let texts: Vec<_> = filled
+        .messages
+        .iter()
+        .map(|message| &*message.content.as_text().unwrap().text)
+        .collect();
+    assert_eq!(texts, ["Greet Ada.", "Greet Ada."]);
+    // Its own handler declines all questions.
+    let asks = GetPromptRequestParams::new("ask_prompt");
+    let filled = client.get_prompt(asks).await.unwrap();
+    let text = filled.messages[0].content.as_text().unwrap();
+    assert_eq!(text.text, "Greet declined and declined.");
+    finish(client, tap, &["prompts/list", "prompts/get"]).await;
+}
+
+#[tokio::test]
+async fn reads_resources() {
+    let (client, tap) = connect(PLAIN, discover()).await;
+    let resources = client.list_all_resources().await.unwrap();
+    assert!(
+        resources
+            .iter()
+            .any(|listed| listed.uri == "fixture://plain")
+    );
+    let templates = client.list_all_resource_templates().await.unwrap();
+    assert!(
+        templates
+            .iter()
+            .any(|listed| listed.uri_template == "fixture://seen/{ms}")
+    );
+    for (uri, contents) in [
+        ("fixture://plain", "a plain text"),
+        ("fixture://seen/7", "seen at 7"),
+        ("fixture://ask", "written for declined"),
+    ] {
+        let read = client.read_resource(ReadResourceRequestParams::new(uri));
+        match &read.await.unwrap().contents[0] {
+            ResourceContents::TextResourceContents { text, .. } => assert_eq!(text, contents),
+            other => panic!("no text: {other:?}"),
+        }
+    }
+    let bytes = ReadResourceRequestParams::new("fixture://bytes");
+    match &client.read_resource(bytes).await.unwrap().contents[0] {
+        ResourceContents::BlobResourceContents { blob, .. } => assert_eq!(blob, "AAH+/w=="),
+        other => panic!("no bytes: {other:?}"),
+    }
+    let methods = [
+        "resources/list",
+        "resources/templates/list",
+        "resources/read",
+    ];
+    finish(client, tap, &methods).await;
+}
+
+#[tokio::test]
+async fn completes_arguments() {
+    let (client, tap) = connect(PLAIN, discover()).await;
+    let known = [("times".to_owned(), "twice".to_owned())].into();
+    let context = Some(CompletionContext::with_arguments(known));
+    let completed = client.complete_prompt_argument("greet", "name", "Ad", context);
+    let completed = completed.await.unwrap();
+    assert_eq!(completed.values.len(), 100);
+    assert_eq!(completed.values[0], "Ad0 twice");
+    assert_eq!(completed.has_more, Some(true));
+    let values = client.complete_resource_simple("fixture://seen/{ms}", "ms", "");
+    assert_eq!(values.await.unwrap(), ["0", "1"]);
+    finish(client, tap, &["completion/complete"]).await;
+}
+
+#[tokio::test]
+async fn hears_of_changes() {
+    let (client, tap) = connect(PLAIN, discover()).await;
+    let filter = SubscriptionFilter::builder()
+        .tools_list_changed()
+        .resource_subscription("fixture://plain")
+        .resource_subscription("fixture://no/such")
+        .build();
+    let mut changes = client.listen(filter).await.unwrap();
+    let granted = changes.acknowledged();
+    assert_eq!(granted.tools_list_changed, Some(true));
+    assert_eq!(
+        granted.resource_subscriptions.as_deref(),
+        Some(&["fixture://plain".to_owned()][..])
+    );
+    let notify = |arguments| client.call_tool(call("notify", arguments));
+    notify(json!({ "uri": "fixture://plain" })).await.unwrap();
+    match changes.next().await.unwrap() {
+        Some(ServerNotification::ResourceUpdatedNotification(updated)) => {
+            assert_eq!(updated.params.uri, "fixture://plain");
+        }
+        other => panic!("not told of the resource: {other:?}"),
+    }
+    notify(json!({ "list": "tools" })).await.unwrap();
+    let told = changes.next().await.unwrap();
+    assert!(
+        matches!(
+            told,
+            Some(ServerNotification::ToolListChangedNotification(_))
+        ),
+        "{told:?}"
+    );
+    changes.cancel().await.unwrap();
+    assert!(matches!(changes.end(), Some(SubscriptionEnd::Cancelled)));
+    finish(client, tap, &["subscriptions/listen", "tools/call"]).await;
 }
