@@ -12,6 +12,7 @@ mod auth;
 mod cancel;
 mod command;
 mod crash;
+mod definition;
 mod directory;
 mod harness;
 mod header;
