@@ -10,6 +10,7 @@
 
 mod auth;
 mod cancel;
+mod client_rules;
 mod command;
 mod crash;
 mod definition;
