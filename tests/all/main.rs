@@ -15,6 +15,7 @@ mod command;
 mod crash;
 mod definition;
 mod directory;
+mod endurance;
 mod harness;
 mod header;
 mod host;

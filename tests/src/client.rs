@@ -130,6 +130,15 @@ impl Connection {
     pub fn close(self) {
         let _ = self.stream.get_ref().shutdown(Shutdown::Both);
     }
+
+    /// Breaks it, as a client does that dies.
+    ///
+    /// # Panics
+    /// If the system does not know how.
+    pub fn reset(self) {
+        let socket = socket2::SockRef::from(self.stream.get_ref());
+        socket.set_linger(Some(Duration::ZERO)).unwrap();
+    }
 }
 
 /// A whole reply.
@@ -280,10 +289,10 @@ impl Stream {
         let kind = self.head.header("content-type").unwrap_or_default();
         assert!(kind.starts_with("text/event-stream"), "{:?}", self.head);
         while self.ready.is_empty() {
-            let Some(piece) = self.body.read(&mut self.connection.stream)? else {
+            let Some(piece) = self.piece()? else {
                 return Ok(None);
             };
-            self.text += &String::from_utf8(piece).map_err(io::Error::other)?;
+            self.text += &piece;
             let events = http::take_events(&mut self.text);
             self.ready.extend(events.iter().map(|data| parse(data)));
         }
@@ -292,9 +301,29 @@ impl Stream {
         Ok(Some(message))
     }
 
+    /// The next piece as it comes, with what is no message; none at its end.
+    ///
+    /// # Errors
+    /// If the connection ends within the stream.
+    pub fn piece(&mut self) -> io::Result<Option<String>> {
+        let piece = self.body.read(&mut self.connection.stream)?;
+        piece
+            .map(String::from_utf8)
+            .transpose()
+            .map_err(io::Error::other)
+    }
+
     /// Closes the connection within the stream.
     pub fn close(self) {
         self.connection.close();
+    }
+
+    /// Breaks the connection within the stream.
+    ///
+    /// # Panics
+    /// If the system does not know how.
+    pub fn reset(self) {
+        self.connection.reset();
     }
 }
 
