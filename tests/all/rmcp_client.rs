@@ -1,7 +1,10 @@
-//! A client that nobody here wrote: `rmcp`, over HTTP, on the modern wire. A tap lets the schemas judge what both say.
+//! A client that nobody here wrote: `rmcp`, over HTTP and over standard input and output, on both wires. A tap or a relay lets the
+//! schemas judge what both say.
 
 use crate::servers::tapped;
 use longshore_tests::client::text_of;
+use longshore_tests::relay::Relay;
+use longshore_tests::server::FIXTURES;
 use longshore_tests::tap::Tap;
 use longshore_tests::wait::{PATIENCE, Watch};
 use rmcp::model::{
@@ -15,6 +18,7 @@ use rmcp::transport::StreamableHttpClientTransport;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient, ServiceError};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::process::Stdio;
 use std::time::Duration;
 
 type Client = RunningService<RoleClient, ClientConfig>;
@@ -22,19 +26,86 @@ type Client = RunningService<RoleClient, ClientConfig>;
 const TASKS: &str = r#"{"elicitation":{},"extensions":{"io.modelcontextprotocol/tasks":{}}}"#;
 const PLAIN: &str = r#"{"elicitation":{}}"#;
 
-fn discover() -> ClientLifecycleMode {
-    let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
-    ClientLifecycleMode::Discover { preferred_versions }
+/// How a client reaches a server, and on which wire.
+#[derive(Clone, Copy)]
+struct Way {
+    over_stdio: bool,
+    legacy: bool,
 }
 
-async fn connect(capabilities: &str, mode: ClientLifecycleMode) -> (Client, Tap) {
+const MODERN_HTTP: Way = Way {
+    over_stdio: false,
+    legacy: false,
+};
+const MODERN_STDIO: Way = Way {
+    over_stdio: true,
+    legacy: false,
+};
+const LEGACY_HTTP: Way = Way {
+    over_stdio: false,
+    legacy: true,
+};
+const LEGACY_STDIO: Way = Way {
+    over_stdio: true,
+    legacy: true,
+};
+
+/// A test for each of these ways.
+macro_rules! ways {
+    ($test:ident: $($name:ident $way:ident),*) => {
+        mod $test {
+            $(#[tokio::test]
+            async fn $name() {
+                super::$test(super::$way).await;
+            })*
+        }
+    };
+    ($test:ident) => {
+        ways!($test: modern_http MODERN_HTTP, modern_stdio MODERN_STDIO, legacy_http LEGACY_HTTP, legacy_stdio LEGACY_STDIO);
+    };
+    ($test:ident modern) => {
+        ways!($test: modern_http MODERN_HTTP, modern_stdio MODERN_STDIO);
+    };
+}
+
+impl Way {
+    fn lifecycle(self) -> ClientLifecycleMode {
+        let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
+        if self.legacy {
+            ClientLifecycleMode::Initialize
+        } else {
+            ClientLifecycleMode::Discover { preferred_versions }
+        }
+    }
+}
+
+/// What listens to a client.
+enum Ear {
+    Tap(Tap),
+    Relay(Relay, tokio::process::Child),
+}
+
+async fn connect(way: Way, capabilities: &str) -> (Client, Ear) {
+    connect_by(way, capabilities, way.lifecycle()).await
+}
+
+async fn connect_by(way: Way, capabilities: &str, mode: ClientLifecycleMode) -> (Client, Ear) {
+    let capabilities: ClientCapabilities = serde_json::from_str(capabilities).unwrap();
+    let config = ClientConfig::new(capabilities, Implementation::new("tests", "1"));
+    if way.over_stdio {
+        let relay = Relay::new(&[FIXTURES]);
+        let mut server = tokio::process::Command::from(relay.process());
+        let server = server.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut server = server.stderr(Stdio::null()).spawn().unwrap();
+        let transport = (server.stdout.take().unwrap(), server.stdin.take().unwrap());
+        let client = config.serve_with_lifecycle(transport, mode).await.unwrap();
+        return (client, Ear::Relay(relay, server));
+    }
     let tap = Tap::before(tapped().address());
     let url = format!("http://{}/mcp", tap.address());
     let transport = StreamableHttpClientTransport::from_uri(url);
-    let capabilities: ClientCapabilities = serde_json::from_str(capabilities).unwrap();
-    let config = ClientConfig::new(capabilities, Implementation::new("tests", "1"));
     let client = config.serve_with_lifecycle(transport, mode).await.unwrap();
-    (client, tap)
+    (client, Ear::Tap(tap))
 }
 
 fn object(value: Value) -> Map<String, Value> {
@@ -86,22 +157,31 @@ async fn wait(client: &Client, id: &str, status: TaskStatus) -> (Vec<TaskStatus>
     }
 }
 
-/// The end: everything that was said fits the schemas.
-async fn finish(client: Client, tap: Tap, methods: &[&str]) {
+/// The end: everything that was said fits the schemas, and is of the wire that was meant.
+async fn finish(way: Way, client: Client, ear: Ear, methods: &[&str]) {
     client.cancel().await.unwrap();
-    let heard = tap.judge();
+    let heard = match ear {
+        Ear::Tap(tap) => tap.judge(),
+        Ear::Relay(relay, mut server) => {
+            let ended = tokio::time::timeout(PATIENCE, server.wait()).await;
+            ended.expect("the server ends with its input").unwrap();
+            relay.judge()
+        }
+    };
     for method in methods {
         assert!(
             heard.iter().any(|one| one == method),
             "no {method} in {heard:?}"
         );
     }
-    assert!(!heard.iter().any(|one| one == "initialize"), "{heard:?}");
+    let begun = heard.iter().any(|one| one == "initialize");
+    assert_eq!(begun, way.legacy, "{heard:?}");
 }
 
-#[tokio::test]
-async fn lists_and_calls() {
-    let (client, tap) = connect(PLAIN, discover()).await;
+ways!(lists_and_calls);
+
+async fn lists_and_calls(way: Way) {
+    let (client, ear) = connect(way, PLAIN).await;
     let tools = client.list_all_tools().await.unwrap();
     assert!(tools.iter().any(|tool| tool.name == "echo"));
     let result = client
@@ -110,29 +190,26 @@ async fn lists_and_calls() {
         .unwrap();
     assert_eq!(text(&result), "hello");
     assert_ne!(result.is_error, Some(true));
-    finish(
-        client,
-        tap,
-        &["server/discover", "tools/list", "tools/call"],
-    )
-    .await;
+    finish(way, client, ear, &["tools/list", "tools/call"]).await;
 }
 
-#[tokio::test]
-async fn finds_the_modern_wire_by_itself() {
+ways!(finds_the_modern_wire_by_itself modern);
+
+async fn finds_the_modern_wire_by_itself(way: Way) {
     let mode = ClientLifecycleMode::Auto {
         preferred_versions: vec![ProtocolVersion::V_2026_07_28],
         legacy_version: None,
     };
-    let (client, tap) = connect(PLAIN, mode).await;
+    let (client, ear) = connect_by(way, PLAIN, mode).await;
     let result = client.call_tool(call("ver", json!({}))).await.unwrap();
     assert!(!text(&result).is_empty());
-    finish(client, tap, &["server/discover", "tools/call"]).await;
+    finish(way, client, ear, &["server/discover", "tools/call"]).await;
 }
 
-#[tokio::test]
-async fn follows_a_task_to_its_end() {
-    let (client, tap) = connect(TASKS, discover()).await;
+ways!(follows_a_task_to_its_end modern);
+
+async fn follows_a_task_to_its_end(way: Way) {
+    let (client, ear) = connect(way, TASKS).await;
     let id = task(&client, "sleep", json!({ "ms": 600 })).await;
     let (seen, view) = wait(&client, &id, TaskStatus::Completed).await;
     assert_eq!(seen, [TaskStatus::Working, TaskStatus::Completed]);
@@ -140,12 +217,13 @@ async fn follows_a_task_to_its_end() {
         panic!("{view:?}");
     };
     assert_eq!(text_of(&Value::Object(result)), "slept 600 ms");
-    finish(client, tap, &["tools/call", "tasks/get"]).await;
+    finish(way, client, ear, &["tools/call", "tasks/get"]).await;
 }
 
-#[tokio::test]
-async fn answers_a_question_of_a_task() {
-    let (client, tap) = connect(TASKS, discover()).await;
+ways!(answers_a_question_of_a_task modern);
+
+async fn answers_a_question_of_a_task(way: Way) {
+    let (client, ear) = connect(way, TASKS).await;
     for (answer, end) in [
         (
             json!({ "action": "accept", "content": { "number": 7 } }),
@@ -170,33 +248,48 @@ async fn answers_a_question_of_a_task() {
         };
         assert_eq!(text_of(&Value::Object(result)), end);
     }
-    finish(client, tap, &["tools/call", "tasks/get", "tasks/update"]).await;
+    finish(
+        way,
+        client,
+        ear,
+        &["tools/call", "tasks/get", "tasks/update"],
+    )
+    .await;
 }
 
-#[tokio::test]
-async fn answers_a_question_in_rounds() {
-    let (client, tap) = connect(PLAIN, discover()).await;
+ways!(answers_a_question_in_rounds);
+
+async fn answers_a_question_in_rounds(way: Way) {
+    let (client, ear) = connect(way, PLAIN).await;
     // Its own handler declines all questions.
     let result = client.call_tool(call("ask2", json!({}))).await.unwrap();
     assert_eq!(text(&result), "declined likes declined");
-    finish(client, tap, &["tools/call"]).await;
+    finish(way, client, ear, &["tools/call"]).await;
 }
 
-#[tokio::test]
-async fn cancels_a_task() {
-    let (client, tap) = connect(TASKS, discover()).await;
+ways!(cancels_a_task modern);
+
+async fn cancels_a_task(way: Way) {
+    let (client, ear) = connect(way, TASKS).await;
     let id = task(&client, "sleep_required", json!({ "ms": 60_000 })).await;
     client
         .cancel_task(CancelTaskParams::new(&*id))
         .await
         .unwrap();
     wait(&client, &id, TaskStatus::Cancelled).await;
-    finish(client, tap, &["tools/call", "tasks/get", "tasks/cancel"]).await;
+    finish(
+        way,
+        client,
+        ear,
+        &["tools/call", "tasks/get", "tasks/cancel"],
+    )
+    .await;
 }
 
-#[tokio::test]
-async fn is_told_of_bad_arguments_and_unknown_names() {
-    let (client, tap) = connect(TASKS, discover()).await;
+ways!(is_told_of_bad_arguments_and_unknown_names);
+
+async fn is_told_of_bad_arguments_and_unknown_names(way: Way) {
+    let (client, ear) = connect(way, TASKS).await;
     let result = client
         .call_tool(call("echo", json!({ "text": 7 })))
         .await
@@ -204,28 +297,32 @@ async fn is_told_of_bad_arguments_and_unknown_names() {
     assert_eq!(result.is_error, Some(true));
     let unknown = client.call_tool(call("no_such", json!({}))).await;
     assert_eq!(code(&unknown.unwrap_err()), -32602);
-    let gone = GetTaskParams::new("0123456789abcdef0123456789abcdef");
-    assert_eq!(code(&client.get_task(gone).await.unwrap_err()), -32602);
+    if !way.legacy {
+        let gone = GetTaskParams::new("0123456789abcdef0123456789abcdef");
+        assert_eq!(code(&client.get_task(gone).await.unwrap_err()), -32602);
+    }
     let prompt = GetPromptRequestParams::new("no_such");
     assert_eq!(code(&client.get_prompt(prompt).await.unwrap_err()), -32602);
     let resource = ReadResourceRequestParams::new("fixture://no/such");
     let unknown = client.read_resource(resource).await.unwrap_err();
-    assert_eq!(code(&unknown), -32602);
-    let methods = ["tools/call", "tasks/get", "prompts/get", "resources/read"];
-    finish(client, tap, &methods).await;
+    assert_eq!(code(&unknown), if way.legacy { -32002 } else { -32602 });
+    let methods = ["tools/call", "prompts/get", "resources/read"];
+    finish(way, client, ear, &methods).await;
 }
 
-#[tokio::test]
-async fn is_told_what_a_tool_needs() {
-    let (client, tap) = connect(PLAIN, discover()).await;
+ways!(is_told_what_a_tool_needs modern);
+
+async fn is_told_what_a_tool_needs(way: Way) {
+    let (client, ear) = connect(way, PLAIN).await;
     let required = client.call_tool(call("sleep_required", json!({ "ms": 1 })));
     assert_eq!(code(&required.await.unwrap_err()), -32021);
-    finish(client, tap, &["tools/call"]).await;
+    finish(way, client, ear, &["tools/call"]).await;
 }
 
-#[tokio::test]
-async fn fills_in_prompts() {
-    let (client, tap) = connect(PLAIN, discover()).await;
+ways!(fills_in_prompts);
+
+async fn fills_in_prompts(way: Way) {
+    let (client, ear) = connect(way, PLAIN).await;
     let prompts = client.list_all_prompts().await.unwrap();
     assert!(prompts.iter().any(|prompt| prompt.name == "greet"));
     let arguments = object(json!({ "name": "Ada", "times": "2" }));
@@ -242,12 +339,13 @@ async fn fills_in_prompts() {
     let filled = client.get_prompt(asks).await.unwrap();
     let text = filled.messages[0].content.as_text().unwrap();
     assert_eq!(text.text, "Greet declined and declined.");
-    finish(client, tap, &["prompts/list", "prompts/get"]).await;
+    finish(way, client, ear, &["prompts/list", "prompts/get"]).await;
 }
 
-#[tokio::test]
-async fn reads_resources() {
-    let (client, tap) = connect(PLAIN, discover()).await;
+ways!(reads_resources);
+
+async fn reads_resources(way: Way) {
+    let (client, ear) = connect(way, PLAIN).await;
     let resources = client.list_all_resources().await.unwrap();
     assert!(
         resources
@@ -281,12 +379,13 @@ async fn reads_resources() {
         "resources/templates/list",
         "resources/read",
     ];
-    finish(client, tap, &methods).await;
+    finish(way, client, ear, &methods).await;
 }
 
-#[tokio::test]
-async fn completes_arguments() {
-    let (client, tap) = connect(PLAIN, discover()).await;
+ways!(completes_arguments);
+
+async fn completes_arguments(way: Way) {
+    let (client, ear) = connect(way, PLAIN).await;
     let known = [("times".to_owned(), "twice".to_owned())].into();
     let context = Some(CompletionContext::with_arguments(known));
     let completed = client.complete_prompt_argument("greet", "name", "Ad", context);
@@ -296,12 +395,13 @@ async fn completes_arguments() {
     assert_eq!(completed.has_more, Some(true));
     let values = client.complete_resource_simple("fixture://seen/{ms}", "ms", "");
     assert_eq!(values.await.unwrap(), ["0", "1"]);
-    finish(client, tap, &["completion/complete"]).await;
+    finish(way, client, ear, &["completion/complete"]).await;
 }
 
-#[tokio::test]
-async fn hears_of_changes() {
-    let (client, tap) = connect(PLAIN, discover()).await;
+ways!(hears_of_changes modern);
+
+async fn hears_of_changes(way: Way) {
+    let (client, ear) = connect(way, PLAIN).await;
     let filter = SubscriptionFilter::builder()
         .tools_list_changed()
         .resource_subscription("fixture://plain")
@@ -333,5 +433,5 @@ async fn hears_of_changes() {
     );
     changes.cancel().await.unwrap();
     assert!(matches!(changes.end(), Some(SubscriptionEnd::Cancelled)));
-    finish(client, tap, &["subscriptions/listen", "tools/call"]).await;
+    finish(way, client, ear, &["subscriptions/listen", "tools/call"]).await;
 }

@@ -1,7 +1,9 @@
 //! A client that is not Rust: the TypeScript one, with its package for tasks. What it does is in `typescript/client.test.mjs`;
-//! a tap lets the schemas judge what both say.
+//! a tap or a relay lets the schemas judge what both say.
 
 use crate::servers::tapped;
+use longshore_tests::relay::Relay;
+use longshore_tests::server::{CONFORMANCE, FIXTURES};
 use longshore_tests::tap::Tap;
 use serde_json::{Value, json};
 use std::fs;
@@ -41,28 +43,42 @@ fn run(server: &Value) {
     assert!(output.status.success(), "{said}\n{complained}");
 }
 
-#[test]
-fn modern_over_http() {
-    let server = tapped();
-    let tap = Tap::before(server.address());
-    run(&json!({ "url": format!("http://{}/mcp", tap.address()) }));
-    let heard = tap.judge();
-    for method in [
-        "server/discover",
-        "tools/list",
-        "tools/call",
-        "prompts/get",
-        "resources/read",
-        "completion/complete",
-        "subscriptions/listen",
-        "tasks/get",
-        "tasks/update",
-        "tasks/cancel",
-    ] {
+/// The methods that must have been called.
+const METHODS: [&str; 10] = [
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "prompts/get",
+    "resources/read",
+    "completion/complete",
+    "subscriptions/listen",
+    "tasks/get",
+    "tasks/update",
+    "tasks/cancel",
+];
+
+fn check_heard(heard: &[String]) {
+    for method in METHODS {
         assert!(
             heard.iter().any(|one| one == method),
             "no {method} in {heard:?}"
         );
     }
     assert!(!heard.iter().any(|one| one == "initialize"), "{heard:?}");
+}
+
+#[test]
+fn modern_over_http() {
+    let server = tapped();
+    let tap = Tap::before(server.address());
+    run(&json!({ "url": format!("http://{}/mcp", tap.address()) }));
+    check_heard(&tap.judge());
+}
+
+#[test]
+fn modern_over_stdio() {
+    let relay = Relay::new(&[FIXTURES, CONFORMANCE]);
+    let command = relay.command();
+    run(&json!({ "command": command[0], "args": command[1..] }));
+    check_heard(&relay.judge());
 }

@@ -167,17 +167,7 @@ impl Reply {
     /// # Panics
     /// If one is no JSON, or the schemas find a fault.
     pub fn new(method: &str, head: Head, body: Vec<u8>) -> Self {
-        let kind = head.header("content-type").unwrap_or_default().to_owned();
-        let text = || String::from_utf8(body.clone()).unwrap();
-        let messages = if kind.starts_with("text/event-stream") {
-            let parse = |data: String| parse(&data);
-            let events = http::take_events(&mut text());
-            events.into_iter().map(parse).collect()
-        } else if kind.starts_with("application/json") {
-            vec![parse(&text())]
-        } else {
-            Vec::new()
-        };
+        let messages = messages_of(&head, &body);
         let reply = Self {
             head,
             body,
@@ -253,6 +243,20 @@ impl Reply {
         let of_method = |message: &&Value| message["method"] == method;
         let found = self.messages.iter().filter(of_method);
         found.map(|message| &message["params"]).collect()
+    }
+}
+
+/// The messages in a body: one, or those of an event stream as far as they are whole.
+pub(crate) fn messages_of(head: &Head, body: &[u8]) -> Vec<Value> {
+    let kind = head.header("content-type").unwrap_or_default();
+    let text = || String::from_utf8(body.to_vec()).unwrap();
+    if kind.starts_with("text/event-stream") {
+        let events = http::take_events(&mut text());
+        events.iter().map(|data| parse(data)).collect()
+    } else if kind.starts_with("application/json") {
+        vec![parse(&text())]
+    } else {
+        Vec::new()
     }
 }
 

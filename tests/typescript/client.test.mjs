@@ -3,7 +3,7 @@
 // SERVER says where the server is: {"url": "..."}, or {"command": "...", "args": [...]} to be started over stdio.
 
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { Client, StreamableHTTPClientTransport } from '@modelcontextprotocol/client';
 import { StdioClientTransport } from '@modelcontextprotocol/client/stdio';
 import { createTaskSessionFromClient } from '@modelcontextprotocol/ext-tasks/client';
@@ -14,14 +14,11 @@ const INFO = { name: 'longshore-tests', version: '1' };
 const ASKS = { elicitation: { form: {} } };
 const TASKS = { ...ASKS, extensions: { 'io.modelcontextprotocol/tasks': {} } };
 
-const opened = [];
-after(() => Promise.all(opened.map((client) => client.close())));
-
-/// A connected client that speaks the modern wire, or fails.
-async function connect(capabilities) {
+/// A connected client that speaks the modern wire, or fails. It is closed with its test: over stdio there is one at a time.
+async function connect(t, capabilities) {
     const client = new Client(INFO, { capabilities, versionNegotiation: { mode: { pin: VERSION } } });
-    await client.connect(SERVER.url ? new StreamableHTTPClientTransport(new URL(SERVER.url)) : new StdioClientTransport(SERVER));
-    opened.push(client);
+    await client.connect(SERVER.url ? new StreamableHTTPClientTransport(new URL(SERVER.url)) : new StdioClientTransport({ ...SERVER, stderr: 'ignore' }));
+    t.after(() => client.close());
     return client;
 }
 
@@ -46,8 +43,8 @@ function rawDispatch({ transport }) {
 }
 
 /// A client that follows tasks, and answers their questions like this.
-async function tasks(answer) {
-    const client = await connect(TASKS);
+async function tasks(t, answer) {
+    const client = await connect(t, TASKS);
     const session = createTaskSessionFromClient(client, {
         endpointId: 'tests',
         rawDispatch: rawDispatch(client),
@@ -64,16 +61,16 @@ const number = (action) => async (asked) => {
     return action === 'accept' ? { action, content: { number: 7 } } : { action };
 };
 
-test('finds out what is served', async () => {
-    const client = await connect(ASKS);
+test('finds out what is served', async (t) => {
+    const client = await connect(t, ASKS);
     assert.equal(client.getProtocolEra(), 'modern');
     const { tools } = await client.listTools();
     assert.ok(tools.some((tool) => tool.name === 'echo'));
     assert.deepEqual(client.getServerCapabilities().extensions, { 'io.modelcontextprotocol/tasks': {} });
 });
 
-test('calls a tool', async () => {
-    const client = await connect({});
+test('calls a tool', async (t) => {
+    const client = await connect(t, {});
     const reports = [];
     const echo = await client.callTool({ name: 'echo', arguments: { text: 'hello' } });
     assert.equal(text(echo), 'hello');
@@ -84,8 +81,8 @@ test('calls a tool', async () => {
     assert.deepEqual(reports, [1, 2]);
 });
 
-test('gets prompts, resources and suggestions', async () => {
-    const client = await connect({});
+test('gets prompts, resources and suggestions', async (t) => {
+    const client = await connect(t, {});
     const { prompts } = await client.listPrompts();
     assert.ok(prompts.some((prompt) => prompt.name === 'greet'));
     const { messages } = await client.getPrompt({ name: 'greet', arguments: { name: 'Ada' } });
@@ -102,14 +99,14 @@ test('gets prompts, resources and suggestions', async () => {
 });
 
 for (const [action, said] of [['accept', 'the number is 7'], ['decline', 'declined']]) {
-    test(`answers a question of a plain call: ${action}`, async () => {
-        const client = await connect(ASKS);
+    test(`answers a question of a plain call: ${action}`, async (t) => {
+        const client = await connect(t, ASKS);
         client.setRequestHandler('elicitation/create', ({ params }) => number(action)({ kind: 'elicitation', params }));
         assert.equal(text(await client.callTool({ name: 'ask_one', arguments: {} })), said);
     });
 
-    test(`answers a question of a task: ${action}`, async () => {
-        const { session } = await tasks(number(action));
+    test(`answers a question of a task: ${action}`, async (t) => {
+        const { session } = await tasks(t, number(action));
         const execution = await session.callTool('ask_one', {});
         assert.equal(execution.kind, 'task');
         const { outcome } = await execution.settle();
@@ -117,8 +114,8 @@ for (const [action, said] of [['accept', 'the number is 7'], ['decline', 'declin
     });
 }
 
-test('follows a task to its end', async () => {
-    const { session } = await tasks();
+test('follows a task to its end', async (t) => {
+    const { session } = await tasks(t);
     const execution = await session.callTool('sleep_required', { ms: 700 });
     assert.equal(execution.kind, 'task');
     const seen = new Set();
@@ -128,33 +125,34 @@ test('follows a task to its end', async () => {
     assert.deepEqual([...seen], ['working', 'completed']);
 });
 
-test('takes a result at once from a tool that makes no tasks', async () => {
-    const { session } = await tasks();
+test('takes a result at once from a tool that makes no tasks', async (t) => {
+    const { session } = await tasks(t);
     const execution = await session.callTool('sleep_forbidden', { ms: 1 });
     assert.equal(execution.kind, 'immediate');
     assert.equal(text((await execution.settle()).outcome.result), 'slept 1 ms');
 });
 
-test('finds its task again from another client', async () => {
-    const { session } = await tasks();
+test('finds its task again from another client', async (t) => {
+    const { client, session } = await tasks(t);
     const execution = await session.callTool('ask_one', {});
     const reference = execution.serializeReference();
     await execution.detach();
-    const other = await tasks(number('accept'));
+    await client.close();
+    const other = await tasks(t, number('accept'));
     const { outcome } = await (await other.session.resumeTask(reference)).settle();
     assert.equal(text(outcome.result), 'the number is 7');
 });
 
-test('cancels a task', async () => {
-    const { session } = await tasks();
+test('cancels a task', async (t) => {
+    const { session } = await tasks(t);
     const execution = await session.callTool('sleep_required', { ms: 60_000 });
     await execution.cancel();
     const { outcome } = await execution.settle();
     assert.equal(outcome.status, 'cancelled');
 });
 
-test('is told how a task failed', async () => {
-    const { session } = await tasks();
+test('is told how a task failed', async (t) => {
+    const { session } = await tasks(t);
     const { outcome } = await (await session.callTool('protocol_error_job', {})).settle();
     assert.equal(outcome.status, 'failed');
     assert.equal(typeof outcome.error.code, 'number');
@@ -164,31 +162,29 @@ test('is told how a task failed', async () => {
     assert.equal(settled.outcome.result.isError, true);
 });
 
-test('is told of bad arguments', async () => {
-    const client = await connect({});
-    const result = await client.callTool({ name: 'echo', arguments: { text: 7 } });
+test('is told of bad arguments', async (t) => {
+    const { client, session } = await tasks(t);
+    const result = await client.callTool({ name: 'stats', arguments: { text: 7 } });
     assert.equal(result.isError, true);
     assert.match(text(result), /text/);
-    const { session } = await tasks();
     const execution = await session.callTool('sleep_required', { ms: 'soon' });
     assert.equal(execution.kind, 'immediate');
     assert.equal((await execution.settle()).outcome.result.isError, true);
 });
 
-test('is told of unknown names', async () => {
-    const client = await connect({});
+test('is told of unknown names', async (t) => {
+    const { client, session } = await tasks(t);
     const unknown = (call) => assert.rejects(call, { code: -32602 });
     await unknown(client.callTool({ name: 'no_such', arguments: {} }));
     await unknown(client.getPrompt({ name: 'no_such' }));
     await unknown(client.readResource({ uri: 'fixture://no/such' }));
-    const { session } = await tasks();
     await unknown(session.callTool('no_such', {}));
     await unknown(session.task('0123456789abcdef0123456789abcdef').snapshot());
 });
 
-test('listens to a task', async () => {
+test('listens to a task', async (t) => {
     const told = { input_required: Promise.withResolvers(), completed: Promise.withResolvers() };
-    const { client, session } = await tasks(async (asked) => {
+    const { client, session } = await tasks(t, async (asked) => {
         await told.input_required.promise;
         return number('accept')(asked);
     });
