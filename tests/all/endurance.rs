@@ -1,6 +1,7 @@
 //! What goes on for long: many calls, many streams, many polls leave nothing behind and push nobody out.
 
 use longshore_tests::client::{Connection, Message, accept};
+use longshore_tests::legacy::{LATEST, Raw, Session, asks_all, initialize};
 use longshore_tests::server::{FIXTURES, Server};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::json;
@@ -69,6 +70,55 @@ fn p31_calls_and_streams_leave_nothing_behind() {
     let grown = server.memory_bytes().saturating_sub(memory);
     assert!(grown < 4 << 20, "{grown} bytes more than {memory}");
     server.check_alive();
+}
+
+#[test]
+fn l04_sessions_that_nobody_ends_leave_nothing_behind() {
+    let settings = "[sessions]\nsessions_max = 200\nsessions_per_client_max = 200\n";
+    let mut server = Server::start(&[FIXTURES], settings);
+    let begin = |times: usize| {
+        let raw = Raw::post(&initialize(LATEST, &asks_all()));
+        for _ in 0..times {
+            let mut begun = raw.send(&server);
+            assert_eq!(begun.status(), 200);
+            assert!(begun.head.header("mcp-session-id").is_some());
+            begun.message().unwrap();
+        }
+    };
+    // As many as there may be, and some that had to go for others.
+    begin(400);
+    let (files, memory) = (server.descriptors(), server.memory_bytes());
+    begin(2_000);
+    wait_for("open files to be as before", PATIENCE, || {
+        (server.descriptors() <= files).then_some(())
+    });
+    let grown = server.memory_bytes().saturating_sub(memory);
+    assert!(grown < 2 << 20, "{grown} bytes more than {memory}");
+    server.check_alive();
+}
+
+#[test]
+fn l04_idle_sessions_give_back_what_they_took() {
+    let server = Server::start(&[FIXTURES], "[sessions]\nidle_ms = 1000\n");
+    let begin = || Session::begin(&server, LATEST, &asks_all());
+    let first = begin();
+    let sessions: Vec<_> = (0..2_000).map(|_| begin()).collect();
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    let status = |session: &Session<'_>| session.raw(&ping).send(&server).status();
+    let full = server.memory_bytes();
+    wait_for("the sessions to end", PATIENCE, || {
+        // Asking it keeps a session alive: only one that was not asked shows.
+        let last = sessions.last()?;
+        thread::sleep(Duration::from_millis(1_500));
+        (status(last) == 404).then_some(())
+    });
+    assert_eq!(status(&first), 404);
+    // What it took is there for the next ones.
+    for _ in 0..2_000 {
+        begin();
+    }
+    let grown = server.memory_bytes().saturating_sub(full);
+    assert!(grown < 2 << 20, "{grown} bytes more than {full}");
 }
 
 /// Size and time of last change of all files of the data folder.

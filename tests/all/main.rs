@@ -33,6 +33,7 @@ mod resource;
 mod rmcp_client;
 mod rounds;
 mod servers;
+mod session;
 mod share;
 mod stdio;
 mod task;
