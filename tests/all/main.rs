@@ -15,7 +15,6 @@ mod command;
 mod crash;
 mod definition;
 mod directory;
-mod endurance;
 mod harness;
 mod header;
 mod host;

@@ -1,4 +1,12 @@
 //! What goes on for long: many calls, many streams, many polls leave nothing behind and push nobody out.
+//!
+//! A binary of its own, for these tests take all of the machine, and others have bounds of time. One after the other for the
+//! same reason.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends where it cannot go on, and says where that was"
+)]
 
 use longshore_tests::client::{Connection, Message, accept};
 use longshore_tests::legacy::{LATEST, Raw, Session, asks_all, initialize};
@@ -9,8 +17,16 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, SystemTime};
+
+/// One test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed has nothing to say about the next one.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 /// Calls one after the other on one connection.
 fn call(server: &Server, times: usize) {
@@ -50,6 +66,7 @@ fn listen(server: &Server, times: usize) {
 
 #[test]
 fn p31_calls_and_streams_leave_nothing_behind() {
+    let _alone = alone();
     let mut server = Server::start(&[FIXTURES], "");
     // What is made at first use stays: threads, caches, pages of the allocator.
     call(&server, 1_000);
@@ -74,6 +91,7 @@ fn p31_calls_and_streams_leave_nothing_behind() {
 
 #[test]
 fn l04_sessions_that_nobody_ends_leave_nothing_behind() {
+    let _alone = alone();
     let settings = "[sessions]\nsessions_max = 200\nsessions_per_client_max = 200\n";
     let mut server = Server::start(&[FIXTURES], settings);
     let begin = |times: usize| {
@@ -99,6 +117,7 @@ fn l04_sessions_that_nobody_ends_leave_nothing_behind() {
 
 #[test]
 fn l04_idle_sessions_give_back_what_they_took() {
+    let _alone = alone();
     let server = Server::start(&[FIXTURES], "[sessions]\nidle_ms = 1000\n");
     let begin = || Session::begin(&server, LATEST, &asks_all());
     let first = begin();
@@ -156,6 +175,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 #[test]
 fn t15_a_polling_storm_pushes_nobody_out_and_writes_nothing() {
+    let _alone = alone();
     let server = Server::start(&[FIXTURES], "");
     let waiting = server.call_task("ask_one", json!({}));
     let before = waiting.wait("input_required");
