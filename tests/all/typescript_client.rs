@@ -11,8 +11,8 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::Command;
 
-/// A test of the client that takes longer hangs, in milliseconds.
-const TEST_MS_MAX: u32 = 60_000;
+/// If its tests take longer one of them hangs, in milliseconds.
+const TESTS_MS_MAX: u32 = 120_000;
 
 /// Runs the client's tests against this server; all must pass.
 fn run(server: &Value) {
@@ -33,7 +33,7 @@ fn run(server: &Value) {
     let script = folder.path().join("client.test.mjs");
     fs::copy(ours.join("typescript/client.test.mjs"), &script).unwrap();
     let output = Command::new(installed.join("node"))
-        .args(["--test", &format!("--test-timeout={TEST_MS_MAX}")])
+        .args(["--test", &format!("--test-timeout={TESTS_MS_MAX}")])
         .arg(script)
         .env("SERVER", server.to_string())
         .output()

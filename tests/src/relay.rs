@@ -35,8 +35,13 @@ impl Relay {
     pub fn command(&self) -> Vec<String> {
         let server = self.home.subcommand("stdio");
         let text = |text: &OsStr| text.to_str().unwrap().to_owned();
-        // The process id of the shell tells several starts apart.
-        let script = "tee \"$0/$$.in\" | \"$@\" | tee \"$0/$$.out\"";
+        // The process id of the shell tells several starts apart. A client may start the next server before the last one has let
+        // go of its store: it waits for that.
+        let script = r#"tee "$0/$$.in" | {
+            until mkdir "$0/busy" 2>/dev/null; do sleep 0.05; done
+            "$@"
+            rmdir "$0/busy"
+        } | tee "$0/$$.out""#;
         let mut command = vec!["sh".to_owned(), "-c".to_owned(), script.to_owned()];
         command.push(text(self.folder.path().as_os_str()));
         command.push(text(server.get_program()));
