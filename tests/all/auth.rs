@@ -105,6 +105,22 @@ fn t11_a_task_answers_to_its_principal_alone() {
 }
 
 #[test]
+fn a_state_of_a_call_is_its_callers_alone() {
+    let ((alice, alices), (bob, bobs)) = (token("alice"), token("bob"));
+    let server = Server::start(&[FIXTURES], &format!("{alices}\n{bobs}"));
+    let call = Message::call("ask_one", json!({})).asks();
+    let asked = server.send(&bearer(call.clone(), &alice));
+    let next = call
+        .param(
+            "inputResponses",
+            answer("number", accept(json!({ "number": 1 }))),
+        )
+        .param("requestState", asked.result()["requestState"].clone());
+    assert_eq!(server.send(&bearer(next.clone(), &bob)).code(), -32602);
+    assert_eq!(server.send(&bearer(next, &alice)).text(), "the number is 1");
+}
+
+#[test]
 fn a_session_belongs_to_who_began_it() {
     let ((alice, alices), (bob, bobs)) = (token("alice"), token("bob"));
     let server = Server::start(&[FIXTURES], &format!("{alices}\n{bobs}"));

@@ -10,8 +10,10 @@
 
 mod auth;
 mod cancel;
+mod client_rules;
 mod command;
 mod crash;
+mod definition;
 mod directory;
 mod harness;
 mod header;
@@ -31,6 +33,8 @@ mod resource;
 mod rmcp_client;
 mod rounds;
 mod servers;
+mod session;
 mod share;
 mod stdio;
 mod task;
+mod typescript_client;

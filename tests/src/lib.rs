@@ -13,6 +13,8 @@ mod home;
 pub mod http;
 pub mod legacy;
 mod message;
+mod overheard;
+pub mod relay;
 pub mod schema;
 pub mod server;
 pub mod stdio;

@@ -9,6 +9,7 @@
 )]
 
 mod checks;
+mod clients;
 mod clock;
 mod conformance;
 mod debian;
@@ -54,6 +55,8 @@ enum Command {
         #[arg(long, value_enum, default_value_t)]
         toolchain: toolchain::Choice,
     },
+    /// Install the clients in other languages that the tests drive
+    Clients,
     /// Run every check, in order, up to the first that fails
     Test {
         /// Run these checks only, by name, comma-separated
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Up { listen } => up::up(&listen),
         Command::Plugins { only, toolchain } => guests::build(&only, toolchain),
+        Command::Clients => clients::ready(),
         Command::Test { only } => checks::run(&only),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Conformance(arguments) => conformance::run(&arguments),

@@ -3,11 +3,13 @@
 //! What needs a component of its own (an endless start, a file that is no plugin) is in `wat/`.
 
 mod answers;
+mod definitions;
 mod documents;
 mod floods;
 mod greed;
 mod questions;
 
+use definitions::{bad, with};
 use longshore_plugin::{prompt, resource, tool};
 
 longshore_plugin::plugin! {
@@ -58,6 +60,21 @@ longshore_plugin::plugin! {
             .description("Asks for ever whether it is cancelled, and never stops."),
         tool("external_id_bad", floods::external_id_bad)
             .description("Sets external ids that are none."),
+
+        bad("no name", "{\"type\":\"object\"}"),
+        bad(&"long".repeat(33), "{\"type\":\"object\"}"),
+        bad("spin", "{\"type\":\"object\"}"),
+        bad("schema_missing", ""),
+        bad("schema_no_json", "nonsense"),
+        bad("schema_of_string", r#"{"type":"string"}"#),
+        bad("schema_of_int", r#"{"type":"int"}"#),
+        bad("output_of_int", "{\"type\":\"object\"}").output_schema(r#"{"type":"int"}"#),
+        bad("header_twice", &with(r#"{"a":{"type":"string","x-mcp-header":"Region"},"b":{"type":"string","x-mcp-header":"REGION"}}"#)),
+        bad("header_of_number", &with(r#"{"a":{"type":"number","x-mcp-header":"A"}}"#)),
+        bad("header_of_items", &with(r#"{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}"#)),
+        definitions::reserved_tool(),
+        tool("only_structure", definitions::only_structure)
+            .description("Gives structured content, and no text."),
 
         tool("question_flood", questions::question_flood),
         tool("question_many", questions::question_many),
