@@ -4,8 +4,10 @@ use crate::call::{Call, Context, Work};
 use crate::compile::CompileCache;
 use crate::contract::{ClientFeatures, ResourceEntry};
 use crate::engine::Host;
+use crate::grants::Grants;
 use crate::limits::Limits;
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
+use crate::registry::PluginSettings;
 use crate::run::{self, Exports, Listing, Seat};
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +35,7 @@ impl Loader {
         &self,
         name: &str,
         bytes: &[u8],
-        limits: Limits,
+        settings: PluginSettings,
     ) -> Result<Plugin, PluginError> {
         let version = Version::of(bytes);
         let component = self.compiled(&version, bytes).await?;
@@ -44,7 +46,8 @@ impl Loader {
             .map_err(|error| PluginError::Import(format!("{error:#}")))?;
         let exports = Exports::find(&pre)?
             .ok_or_else(|| PluginError::NotAPlugin(missing_export(&component)))?;
-        let seat = listing_seat(name, &limits)?;
+        let PluginSettings { limits, grants } = settings;
+        let seat = listing_seat(name, &limits, &grants)?;
         let (host, asked, asked_exports) = (self.host.clone(), pre.clone(), exports.clone());
         let listing = self
             .ask(async move { run::list(&host, &asked, &asked_exports, seat).await })
@@ -59,6 +62,7 @@ impl Loader {
             templates: listing.templates,
             completes: exports.completes(),
             limits,
+            grants,
             pre,
             exports,
         })
@@ -69,7 +73,7 @@ impl Loader {
         &self,
         plugin: &Arc<Plugin>,
     ) -> Result<Vec<ResourceEntry>, PluginError> {
-        let seat = listing_seat(&plugin.name, &plugin.limits)?;
+        let seat = listing_seat(&plugin.name, &plugin.limits, &plugin.grants)?;
         let (host, plugin) = (self.host.clone(), plugin.clone());
         let resources = self
             .ask(async move { run::list_resources(&host, &plugin, seat).await })
@@ -122,7 +126,7 @@ impl Loader {
 }
 
 /// A place for a listing: a call of nobody's, for nothing.
-fn listing_seat(name: &str, limits: &Limits) -> Result<Seat, PluginError> {
+fn listing_seat(name: &str, limits: &Limits, grants: &Arc<Grants>) -> Result<Seat, PluginError> {
     let nobody = Context {
         features: ClientFeatures::empty(),
         log_level: None,
@@ -132,9 +136,9 @@ fn listing_seat(name: &str, limits: &Limits) -> Result<Seat, PluginError> {
         name: String::new(),
         arguments: String::new(),
     };
-    let call = Call::begin(nothing, nobody, limits.clone())
+    let call = Call::begin(nothing, nobody, (limits.clone(), grants.print()))
         .map_err(|error| PluginError::List(error.to_string()))?;
-    Ok(Seat::for_listing(name, call))
+    Ok(Seat::for_listing(name, call, grants.clone()))
 }
 
 fn check_counts(listing: &Listing) -> Result<(), PluginError> {

@@ -245,6 +245,7 @@ impl<'a> Following<'a> {
             Step::ExternalId(id) => self.call.external_id = Some(id),
             Step::Begin if plan == Plan::AskFirst => return Turn::BecomeTask { begins: true },
             Step::Begin => self.run.proceed(),
+            Step::Effect => self.run.permit(),
             Step::NeedsInput { questions, record } => {
                 if let Some(answers) = self.answers.take() {
                     self.run.answer(answers);

@@ -112,6 +112,8 @@ pub(crate) struct TaskRun {
     asked: Vec<Question>,
     /// The guest waits at `begin`.
     begins: bool,
+    /// The guest waits to have its first effect.
+    acts: bool,
     wished: bool,
 }
 
@@ -138,6 +140,7 @@ impl TaskRun {
             news: VecDeque::new(),
             asked: Vec::new(),
             begins: false,
+            acts: false,
             wished: false,
         }
     }
@@ -190,6 +193,10 @@ impl TaskRun {
                 self.begins = true;
                 return None;
             }
+            Step::Effect => {
+                self.acts = true;
+                return None;
+            }
             Step::Progress(progress) => tasks::Step::Progress {
                 message: progress.message,
             },
@@ -219,9 +226,13 @@ impl tasks::Run for TaskRun {
         }
         loop {
             let begins = std::mem::take(&mut self.begins);
+            let acts = std::mem::take(&mut self.acts);
             let run = self.running().await;
             if begins {
                 run.proceed();
+            }
+            if acts {
+                run.permit();
             }
             let step = run.step().await;
             if let Some(step) = self.translate(step) {

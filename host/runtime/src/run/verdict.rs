@@ -29,7 +29,8 @@ pub(super) fn judge(end: End, plugin: &Plugin, guest: &mut Guest) -> Option<Step
         }
         return None;
     }
-    Some(match end {
+    let denied = guest.denied();
+    let step = match end {
         End::Returned(Ok(Ok(None))) => returned_without_result(guest),
         End::Returned(Ok(Ok(Some(answer)))) => returned(answer, guest),
         End::Returned(Ok(Err(error))) if guest.shared().is_wished() => {
@@ -46,6 +47,10 @@ pub(super) fn judge(end: End, plugin: &Plugin, guest: &mut Guest) -> Option<Step
         }),
         End::Returned(Err(error)) => Step::Failed(classify(&error, guest)),
         End::OutOfTime | End::CleanedUp => Step::Failed(exceeded(Limit::WallTime, guest)),
+    };
+    Some(match (step, denied) {
+        (Step::Failed(failure), Some(denied)) => Step::Failed(failure.after_denial(&denied)),
+        (step, _) => step,
     })
 }
 

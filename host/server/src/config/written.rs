@@ -1,6 +1,7 @@
 //! What stands in the file. Keys carry their unit; defaults are here and in the sample, and a test holds them together.
 
 use super::callers::{SessionSettings, WrittenAuth};
+use super::grants::WrittenGrants;
 use super::{Config, ConfigError, Flags, PluginConfig};
 use longshore_runtime::{Limits, contract};
 use serde::de::DeserializeOwned;
@@ -314,6 +315,7 @@ fn nothing_left(written: &toml::Table, table: &str) -> Result<(), ConfigError> {
 struct WrittenPlugin {
     /// Those of a run only.
     limits: toml::Table,
+    grants: WrittenGrants,
     tools: BTreeMap<String, WrittenTool>,
 }
 
@@ -382,8 +384,11 @@ impl WrittenPlugin {
         nothing_left(&self.limits, &table)?;
         let support =
             |(tool, written): (String, WrittenTool)| Some((tool, written.task_support?.into()));
+        let (grants, sources) = self.grants.resolve(&format!("plugins.{name}.grants"))?;
         Ok(PluginConfig {
             limits,
+            grants,
+            sources,
             task_support: self.tools.into_iter().filter_map(support).collect(),
         })
     }
