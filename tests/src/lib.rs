@@ -13,6 +13,7 @@ mod home;
 pub mod http;
 pub mod legacy;
 mod message;
+pub mod origin;
 pub mod schema;
 pub mod server;
 pub mod stdio;

@@ -3,7 +3,7 @@
 //! The guest learns of it by an error code at most; this is how its caller and the operator learn what happened. It must not
 //! know how anything is enforced.
 
-use crate::limits::Limit;
+use crate::limits::{Limit, Limits};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
@@ -86,6 +86,17 @@ impl Refusals {
         };
         let told: Vec<String> = seen.denials.iter().map(tell).collect();
         Some(told.join(" "))
+    }
+}
+
+impl Refusals {
+    /// That a limit was met, for the caller.
+    pub(crate) fn told_limit(&self, limit: Limit, limits: &Limits) -> String {
+        let (plugin, name, value) = (&self.plugin, limit.name(), limits.value(limit));
+        let key = key_of(plugin);
+        format!(
+            "The plugin {plugin} exceeded its limit {name} = {value}; the operator can raise it: plugins.{key}.limits.{name}."
+        )
     }
 }
 

@@ -82,7 +82,7 @@ impl task::Host for Guest {
         if self.seat.shared.is_completed() {
             return Ok(Err(CompleteError::AlreadyComplete));
         }
-        let answer = Answer::Tool(self.telling_denials(result));
+        let answer = Answer::Tool(self.telling_refusals(result));
         if let Err(wrong) = self.check_answer(&answer) {
             self.refused_result = Some(wrong.clone());
             return Ok(Err(CompleteError::Invalid(wrong)));
@@ -157,15 +157,18 @@ impl task::Host for Guest {
 }
 
 impl Guest {
-    /// An error of a tool, with what was denied: the guest itself may not know why it failed.
-    fn telling_denials(&self, mut result: CallResult) -> CallResult {
-        if result.is_error
-            && let Some(denied) = self.denied()
-        {
-            result.content.push(ContentBlock::Text(TextContent {
-                text: denied,
-                annotations: None,
-                meta: None,
+    /// An error of a tool, with what was denied or too much: the guest itself may not know why it failed.
+    fn telling_refusals(&self, mut result: CallResult) -> CallResult {
+        if result.is_error {
+            let exceeded = self.exceeded();
+            let exceeded = exceeded.map(|limit| self.refusals.told_limit(limit, self.limits()));
+            let texts = self.denied().into_iter().chain(exceeded);
+            result.content.extend(texts.map(|text| {
+                ContentBlock::Text(TextContent {
+                    text,
+                    annotations: None,
+                    meta: None,
+                })
             }));
         }
         result

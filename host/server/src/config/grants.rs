@@ -22,7 +22,8 @@ pub(super) struct WrittenGrants {
     directories: Vec<WrittenDirectory>,
     environment: Vec<String>,
     settings: BTreeMap<String, toml::Value>,
-    secrets: BTreeMap<String, SecretSource>,
+    /// Not typed yet: an error of the parser would show a secret that stands here by mistake.
+    secrets: BTreeMap<String, toml::Value>,
     hosts: Vec<WrittenHost>,
     ask: Option<Vec<Kind>>,
 }
@@ -103,9 +104,16 @@ impl WrittenGrants {
                 .collect::<Result<_, _>>()?,
             ask: ask(self.ask),
         };
+        let secrets = self.secrets.into_iter().map(|(name, source)| {
+            let source = source.try_into().map_err(|_| {
+                let problem = "must be { env = \"NAME\" } or { file = \"/path\" }".to_owned();
+                wrong(table, &format!("secrets.{name}"), problem)
+            })?;
+            Ok((name, source))
+        });
         let sources = Sources {
             environment: self.environment,
-            secrets: self.secrets,
+            secrets: secrets.collect::<Result<_, ConfigError>>()?,
         };
         check_names(&grants, &sources, table)?;
         Ok((grants, sources))

@@ -7,6 +7,7 @@ mod documents;
 mod floods;
 mod greed;
 mod questions;
+mod reach;
 
 use longshore_plugin::{prompt, resource, tool};
 
@@ -58,6 +59,19 @@ longshore_plugin::plugin! {
             .description("Asks for ever whether it is cancelled, and never stops."),
         tool("external_id_bad", floods::external_id_bad)
             .description("Sets external ids that are none."),
+
+        tool("cat", reach::cat).description("Reads a file."),
+        tool("ls", reach::ls).description("Lists a folder."),
+        tool("write", reach::write).description("Writes a file."),
+        tool("change", reach::change).description("Changes a folder in every way."),
+        tool("write_then_ask", reach::write_then_ask)
+            .description("Appends to a file, asks, and tells what is in it."),
+        tool("write_and_wait", reach::write_and_wait),
+        tool("print_variable", reach::print_variable),
+        tool("send", reach::send),
+        tool("send_then_ask", reach::send_then_ask).description("Sends a request, then asks."),
+        tool("connect", reach::connect),
+        tool("listen", reach::listen).description("Waits for connections."),
 
         tool("question_flood", questions::question_flood),
         tool("question_many", questions::question_many),
