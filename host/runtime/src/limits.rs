@@ -100,6 +100,8 @@ pub enum Limit {
     HttpRequestBytes,
     /// [`Limits::http_response_bytes`].
     HttpResponseBytes,
+    /// [`Limits::http_field_bytes`].
+    HttpFieldBytes,
     /// The stack of the guest, the same for all: 512 KiB.
     Stack,
 }
@@ -139,6 +141,7 @@ impl Limit {
             Self::HttpTime => "http_time_ms",
             Self::HttpRequestBytes => "http_request_bytes",
             Self::HttpResponseBytes => "http_response_bytes",
+            Self::HttpFieldBytes => "http_field_bytes",
             Self::Stack => "stack_bytes",
         }
     }
@@ -164,6 +167,7 @@ impl Limits {
             Limit::HttpTime => self.http_time_ms,
             Limit::HttpRequestBytes => self.http_request_bytes,
             Limit::HttpResponseBytes => self.http_response_bytes,
+            Limit::HttpFieldBytes => self.http_field_bytes,
             Limit::Stack => STACK_BYTES,
         }
     }

@@ -43,7 +43,7 @@ impl Loader {
             .host
             .linker
             .instantiate_pre(&component)
-            .map_err(|error| PluginError::Import(format!("{error:#}")))?;
+            .map_err(|error| PluginError::Import(missing_import(&component, &error)))?;
         let exports = Exports::find(&pre)?
             .ok_or_else(|| PluginError::NotAPlugin(missing_export(&component)))?;
         let PluginSettings { limits, grants } = settings;
@@ -172,6 +172,28 @@ impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// The packages that a plugin can import, with the versions that are served: others with the same first two numbers do too.
+const OFFERED: [(&str, &str); 2] = [("longshore:plugin/", "0.1"), ("wasi:", "0.2")];
+
+/// Say which import is of another version than is offered, if one is; else what the linker says.
+fn missing_import(component: &Component, error: &wasmtime::Error) -> String {
+    let engine = component.engine();
+    let ty = component.component_type();
+    let other = ty.imports(engine).find_map(|(name, _)| {
+        let (interface, version) = name.split_once('@')?;
+        let (_, offered) = OFFERED
+            .iter()
+            .find(|(package, _)| interface.starts_with(package))?;
+        let is_served = version.starts_with(&format!("{offered}.")) && !version.contains('-');
+        (!is_served).then(|| {
+            format!(
+                "{interface} in version {version}; {offered} is offered, so build it against that"
+            )
+        })
+    });
+    other.unwrap_or_else(|| format!("{error:#}"))
 }
 
 /// Say what is exported instead of the interface of plugins.

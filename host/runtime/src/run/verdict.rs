@@ -100,6 +100,9 @@ const HOST_CALL_FUEL_TEXT: &str = "fuel allocated for hostcalls has been exhaust
 /// The text of wasmtime's error for too many handles; its type is private too.
 const HANDLES_TEXT: &str = "handle table";
 
+/// The text of wasmtime's error for too large HTTP fields; its type is private too.
+const FIELDS_TEXT: &str = "total size of fields exceeds limit";
+
 /// Give a trap its name.
 fn classify(error: &wasmtime::Error, guest: &Guest) -> Failure {
     if let Some(diverged) = error.downcast_ref::<Diverged>() {
@@ -123,6 +126,9 @@ fn classify(error: &wasmtime::Error, guest: &Guest) -> Failure {
     }
     if text.contains(HANDLES_TEXT) {
         return exceeded(Limit::Handles, guest);
+    }
+    if text.contains(FIELDS_TEXT) {
+        return exceeded(Limit::HttpFieldBytes, guest);
     }
     match error.downcast_ref::<Trap>() {
         Some(trap) => Failure::Trap(trap.to_string()),
