@@ -12,6 +12,7 @@ pub mod client;
 mod home;
 pub mod http;
 pub mod legacy;
+pub mod machine;
 mod message;
 pub mod origin;
 pub mod schema;

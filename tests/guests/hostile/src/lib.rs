@@ -3,6 +3,7 @@
 //! What needs a component of its own (an endless start, a file that is no plugin) is in `wat/`.
 
 mod answers;
+mod bombs;
 mod documents;
 mod floods;
 mod greed;
@@ -59,6 +60,16 @@ longshore_plugin::plugin! {
             .description("Asks for ever whether it is cancelled, and never stops."),
         tool("external_id_bad", floods::external_id_bad)
             .description("Sets external ids that are none."),
+
+        tool("handle_flood", bombs::handle_flood).description("Keeps handles of the host's."),
+        tool("log_big", bombs::log_big),
+        tool("random_flood", bombs::random_flood),
+        tool("field_flood", bombs::field_flood).description("Fills HTTP fields."),
+        tool("clock_edges", bombs::clock_edges),
+        tool("poll_none", bombs::poll_none).description("Waits for nothing."),
+        tool("forge", bombs::forge).description("Prints what looks like another's message."),
+        tool("raw_json", bombs::raw_json),
+        tool("cat_then_ask", bombs::cat_then_ask),
 
         tool("cat", reach::cat).description("Reads a file."),
         tool("ls", reach::ls).description("Lists a folder."),

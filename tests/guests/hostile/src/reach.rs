@@ -53,7 +53,10 @@ pub(crate) fn change(args: AtPath) -> Value {
 
 /// Writes, then asks, then tells what it wrote before.
 pub(crate) fn write_then_ask(args: AtPath) -> Result<String> {
-    let mut file = fs::File::options().create(true).append(true).open(&args.path)?;
+    let mut file = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(&args.path)?;
     writeln!(file, "{}", args.text)?;
     progress(1.0, None, "written");
     let yes = confirm("Is it well?")?;
@@ -68,7 +71,10 @@ pub(crate) struct WriteAndWait {
 }
 
 pub(crate) fn write_and_wait(args: WriteAndWait) -> Result<&'static str> {
-    let mut file = fs::File::options().create(true).append(true).open(&args.path)?;
+    let mut file = fs::File::options()
+        .create(true)
+        .append(true)
+        .open(&args.path)?;
     writeln!(file, "once")?;
     std::thread::sleep(std::time::Duration::from_millis(args.ms));
     Ok("waited")
