@@ -238,6 +238,26 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_limits_has_every_limit_and_its_default() {
+        const PAGE: &str = include_str!("../../../docs/limits.md");
+        let sample: toml::Table = uncommented(SAMPLE).parse().unwrap();
+        let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| `"));
+        let mut told = std::collections::BTreeSet::new();
+        for row in rows {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let key = cells[0].trim_end_matches('`');
+            let (table, name) = key.split_once('.').unwrap();
+            let default = &sample[table][name];
+            assert_eq!(cells[2], default.to_string(), "{key}");
+            assert!(told.insert(key), "{key} is there twice");
+        }
+        for name in sample["limits"].as_table().unwrap().keys() {
+            assert!(told.contains(format!("limits.{name}").as_str()), "{name}");
+        }
+        assert!(PAGE.contains("524288 bytes; ends"));
+    }
+
+    #[test]
     fn unknown_keys_are_refused_by_name() {
         for (text, key) in [
             ("listne = \"127.0.0.1:1\"", "listne"),
