@@ -288,16 +288,11 @@ fn mixed(server: &Server, number: usize) {
     }
 }
 
-/// Calls in the test; `LONGSHORE_TESTS_CALLS` asks for more.
-const CALLS: usize = 3_000;
+/// Calls in the test, beside a quarter of them that come before.
+const CALLS: usize = 12_000;
 
 #[test]
 fn many_calls_leave_nothing_behind() {
-    #[allow(
-        clippy::disallowed_methods,
-        reason = "a longer run is asked for by hand"
-    )]
-    let calls = std::env::var("LONGSHORE_TESTS_CALLS").map_or(CALLS, |text| text.parse().unwrap());
     let config = "[log]\nlevel = \"off\"\n[tasks]\ngrace_ms = 50\nttl_ms = 2000\nkeep_ms = 500\n\
                   [plugins.hostile.tools.sleep]\ntask_support = \"required\"\n";
     let mut server = Server::start(&[HOSTILE, VERSION_A], config);
@@ -324,14 +319,14 @@ fn many_calls_leave_nothing_behind() {
         });
     };
     // First what is made once: slots, caches, the store's.
-    round(calls / 4);
+    round(CALLS / 4);
     let pid = server.pid();
     let settled = || {
         thread::sleep(Duration::from_secs(3));
         (resident_bytes(pid), descriptors(pid))
     };
     let (memory, files) = settled();
-    round(calls);
+    round(CALLS);
     wait_for("the descriptors to be back", PATIENCE, || {
         (descriptors(pid) <= files + 2).then_some(())
     });

@@ -391,3 +391,27 @@ fn a_compiler_that_meets_its_limits_is_one_refused_plugin() {
     assert_eq!(reason.0, "costly");
     assert!(reason.1.contains("does not compile"), "{reason:?}");
 }
+
+#[test]
+fn a_plugin_whose_work_is_not_counted_ends_at_its_time() {
+    let config = "[tasks]\ngrace_ms = 100\n[plugins.hostile]\nunmetered = true\n[plugins.hostile.limits]\nfuel = 1\nwall_time_ms = 500\n";
+    let server = Server::start(&[HOSTILE, VERSION_A], config);
+    check(
+        "spin",
+        &server.call("spin", json!({})),
+        &Limit("wall_time_ms"),
+    );
+    check(
+        "recurse",
+        &server.call("recurse", json!({})),
+        &Limit("stack_bytes"),
+    );
+    check(
+        "trap",
+        &server.call("trap", json!({})),
+        &Failed("trap", "unreachable"),
+    );
+    let reply = server.call("burn", json!({ "millions": 1 }));
+    assert!(reply.result()["isError"].is_null(), "{reply:?}");
+    assert_eq!(server.call("version", json!({})).text(), "a");
+}

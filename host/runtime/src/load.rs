@@ -9,7 +9,7 @@ use crate::limits::Limits;
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::registry::PluginSettings;
 use crate::run::{self, Exports, Listing, Seat};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use wasmtime::component::{Component, types::ComponentItem};
 
@@ -26,6 +26,8 @@ const COMPONENT_LAYER: &[u8] = &[0x01, 0x00];
 
 pub(crate) struct Loader {
     pub(crate) host: Arc<Host>,
+    /// Made when the first plugin needs it.
+    pub(crate) unmetered: OnceLock<Arc<Host>>,
     pub(crate) cache: CompileCache,
 }
 
@@ -38,19 +40,24 @@ impl Loader {
         settings: PluginSettings,
     ) -> Result<Plugin, PluginError> {
         let version = Version::of(bytes);
-        let component = self.compiled(&version, bytes).await?;
-        let pre = self
-            .host
+        let PluginSettings {
+            limits,
+            grants,
+            unmetered,
+        } = settings;
+        let host = self.host_for(unmetered)?;
+        let component = self.compiled(&host, &version, bytes).await?;
+        let pre = host
             .linker
             .instantiate_pre(&component)
             .map_err(|error| PluginError::Import(missing_import(&component, &error)))?;
         let exports = Exports::find(&pre)?
             .ok_or_else(|| PluginError::NotAPlugin(missing_export(&component)))?;
-        let PluginSettings { limits, grants } = settings;
         let seat = listing_seat(name, &limits, &grants)?;
-        let (host, asked, asked_exports) = (self.host.clone(), pre.clone(), exports.clone());
+        let (asked, asked_exports) = (pre.clone(), exports.clone());
+        let asked_host = host.clone();
         let listing = self
-            .ask(async move { run::list(&host, &asked, &asked_exports, seat).await })
+            .ask(async move { run::list(&asked_host, &asked, &asked_exports, seat).await })
             .await?;
         check_counts(&listing)?;
         Ok(Plugin {
@@ -63,6 +70,7 @@ impl Loader {
             completes: exports.completes(),
             limits,
             grants,
+            host,
             pre,
             exports,
         })
@@ -74,9 +82,9 @@ impl Loader {
         plugin: &Arc<Plugin>,
     ) -> Result<Vec<ResourceEntry>, PluginError> {
         let seat = listing_seat(&plugin.name, &plugin.limits, &plugin.grants)?;
-        let (host, plugin) = (self.host.clone(), plugin.clone());
+        let plugin = plugin.clone();
         let resources = self
-            .ask(async move { run::list_resources(&host, &plugin, seat).await })
+            .ask(async move { run::list_resources(&plugin.host, &plugin, seat).await })
             .await?;
         check_count("resources", resources.len())?;
         Ok(resources)
@@ -85,7 +93,7 @@ impl Loader {
     /// What a component says of itself, without running it.
     pub(crate) async fn inspect(&self, bytes: &[u8]) -> Result<Inspection, PluginError> {
         let version = Version::of(bytes);
-        let component = self.compiled(&version, bytes).await?;
+        let component = self.compiled(&self.host, &version, bytes).await?;
         let engine = &self.host.engine;
         let ty = component.component_type();
         Ok(Inspection {
@@ -102,14 +110,33 @@ impl Loader {
         })
     }
 
-    async fn compiled(&self, version: &Version, bytes: &[u8]) -> Result<Component, PluginError> {
+    fn host_for(&self, unmetered: bool) -> Result<Arc<Host>, PluginError> {
+        if !unmetered {
+            return Ok(self.host.clone());
+        }
+        if let Some(host) = self.unmetered.get() {
+            return Ok(host.clone());
+        }
+        let host = self.host.unmetered();
+        let host = host.map_err(|error| PluginError::Storage(format!("the engine: {error:#}")))?;
+        // Two that come at once make two, and one is kept.
+        Ok(self.unmetered.get_or_init(|| Arc::new(host)).clone())
+    }
+
+    async fn compiled(
+        &self,
+        host: &Host,
+        version: &Version,
+        bytes: &[u8],
+    ) -> Result<Component, PluginError> {
         if !bytes.starts_with(MAGIC) || bytes.len() < 8 {
             return Err(PluginError::NotWasm);
         }
         if &bytes[6..8] != COMPONENT_LAYER {
             return Err(PluginError::CoreModule);
         }
-        self.cache.load(&self.host.engine, version, bytes).await
+        let engine = (&host.engine, host.metering);
+        self.cache.load(engine, version, bytes).await
     }
 
     /// On the guests' threads, for a list that computes must not hold up the protocol.

@@ -3,6 +3,7 @@
 //! It must not know how it came to be loaded, nor of any call.
 
 use crate::contract::{Prompt, ResourceEntry, ResourceTemplate, Tool};
+use crate::engine::Host;
 use crate::grants::{Grants, GrantsPrint};
 use crate::guest::Guest;
 use crate::limits::Limits;
@@ -68,6 +69,7 @@ pub struct Plugin {
     pub limits: Limits,
     /// What it may reach.
     pub grants: Arc<Grants>,
+    pub(crate) host: Arc<Host>,
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) exports: Exports,
 }

@@ -25,7 +25,7 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::{broadcast, watch as watch_channel};
 
@@ -69,6 +69,8 @@ pub struct PluginSettings {
     pub limits: Limits,
     /// What it may reach.
     pub grants: Arc<Grants>,
+    /// Its work is not counted, so that it runs faster; time is the only bound on it.
+    pub unmetered: bool,
 }
 
 /// A file that is not served, or not in its newest version.
@@ -130,12 +132,13 @@ impl Runtime {
         let content = ContentStore::open(settings.components_dir.clone())
             .map_err(|error| storage(&settings.components_dir, error))?;
         let cache_dir = settings.compile_cache_dir.clone();
-        let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone(), &host.engine)
+        let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone())
             .map_err(|error| storage(&cache_dir, error))?;
         let admission = Admission::new(settings.concurrent_runs, settings.queued_calls);
         let inner = |newsroom: Arc<Newsroom>| Inner {
             loader: Loader {
                 host: host.clone(),
+                unmetered: OnceLock::new(),
                 cache,
             },
             settings,
@@ -229,7 +232,13 @@ impl Runtime {
             newsroom: Some(inner.newsroom.clone()),
         };
         let terms = Terms { rules, patience };
-        run::start(&inner.host, &inner.admission, plugin, (call, record), terms)
+        run::start(
+            &plugin.host,
+            &inner.admission,
+            plugin,
+            (call, record),
+            terms,
+        )
     }
 
     /// A run that fails at once, for a call whose plugin cannot be had.

@@ -61,6 +61,8 @@ pub(crate) struct Config {
 pub(crate) struct PluginConfig {
     /// The limits of its runs.
     pub(crate) limits: Limits,
+    /// Its work is not counted.
+    pub(crate) unmetered: bool,
     /// What it may reach.
     pub(crate) grants: Grants,
     /// Variables of this process and secrets that its grants are to get, once they are read.
@@ -168,7 +170,7 @@ impl Config {
     pub(crate) fn common_settings(&self) -> PluginSettings {
         PluginSettings {
             limits: self.limits.clone(),
-            grants: Arc::default(),
+            ..PluginSettings::default()
         }
     }
 
@@ -178,6 +180,7 @@ impl Config {
             let settings = PluginSettings {
                 limits: plugin.limits.clone(),
                 grants: Arc::new(plugin.grants.clone()),
+                unmetered: plugin.unmetered,
             };
             (name.clone(), settings)
         };

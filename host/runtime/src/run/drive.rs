@@ -11,7 +11,7 @@ use crate::admission::{Admission, Patience};
 use crate::call::Call;
 use crate::clock;
 use crate::contract::InputRequest;
-use crate::engine::Host;
+use crate::engine::{Host, Metering};
 use crate::failure::Failure;
 use crate::grants::Grants;
 use crate::guest::Guest;
@@ -185,7 +185,9 @@ pub(super) fn new_store(host: &Host, seat: Seat) -> wasmtime::Result<Store<Guest
     let shared = seat.shared.clone();
     let mut store = Store::try_new(&host.engine, Guest::new(seat))?;
     store.limiter(Guest::meter);
-    store.set_fuel(limits.fuel)?;
+    if host.metering == Metering::Fuel {
+        store.set_fuel(limits.fuel)?;
+    }
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
         if shared.is_dead() {

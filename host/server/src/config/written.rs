@@ -315,6 +315,7 @@ fn nothing_left(written: &toml::Table, table: &str) -> Result<(), ConfigError> {
 struct WrittenPlugin {
     /// Those of a run only.
     limits: toml::Table,
+    unmetered: bool,
     grants: WrittenGrants,
     tools: BTreeMap<String, WrittenTool>,
 }
@@ -387,6 +388,7 @@ impl WrittenPlugin {
         let (grants, sources) = self.grants.resolve(&format!("plugins.{name}.grants"))?;
         Ok(PluginConfig {
             limits,
+            unmetered: self.unmetered,
             grants,
             sources,
             task_support: self.tools.into_iter().filter_map(support).collect(),
