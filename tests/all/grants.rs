@@ -422,7 +422,7 @@ fn a_call_with_an_effect_is_not_run_again_after_a_crash() {
     let arguments = json!({ "path": "/notes/once.txt", "text": "written" });
     let task = server.call_task("write_then_ask", arguments);
     task.wait_questions();
-    let id = task.id.clone();
+    let id = task.id;
     let server = Server::start_in(server.kill());
     let failed = server.task(&id).wait("failed");
     assert_eq!(

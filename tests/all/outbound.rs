@@ -89,7 +89,9 @@ fn h16_a_granted_name_at_a_private_address_is_not_reached() {
             "{host}: {text}"
         );
         let line = format!("hosts = [{{ url = \"http://{host}:{port}\", addresses = [\"");
-        wait_for(&line, PATIENCE, || server.log().contains(&line).then_some(()));
+        wait_for(&line, PATIENCE, || {
+            server.log().contains(&line).then_some(())
+        });
     }
     assert_eq!(origin.requests(), [] as [&str; 0]);
 }
@@ -193,7 +195,7 @@ fn a_request_is_an_effect() {
     let url = format!("http://localhost:{}/charge", origin.port());
     let task = server.call_task("send_then_ask", json!({ "url": url }));
     task.wait_questions();
-    let id = task.id.clone();
+    let id = task.id;
     let server = Server::start_in(server.kill());
     assert_eq!(
         server.task(&id).wait("failed")["error"]["data"]["reason"],
