@@ -302,7 +302,7 @@ impl Inner {
     }
 }
 
-/// The regular files `*.wasm` of a folder. Hidden files are left out: tools write under such names before they rename.
+/// What is named `*.wasm` in a folder, also what is no file. Hidden files are left out: tools write under such names before they rename.
 fn list(folder: &Path) -> std::io::Result<BTreeMap<PathBuf, Stamp>> {
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(folder)? {
@@ -317,9 +317,8 @@ fn list(folder: &Path) -> std::io::Result<BTreeMap<PathBuf, Stamp>> {
         let Ok(metadata) = std::fs::metadata(&path) else {
             continue;
         };
-        if metadata.is_file() {
-            found.insert(path, stamp(&metadata));
-        }
+        // What is no regular file is refused by its name, and never opened.
+        found.insert(path, stamp(&metadata));
     }
     Ok(found)
 }

@@ -244,8 +244,8 @@ pub(crate) fn runtime_settings(
         concurrent_runs: config.host.concurrent_runs,
         queued_calls: config.host.queued_calls,
         component_bytes_max: config.host.component_bytes,
-        limits: config.limits.clone(),
-        plugin_limits: config.plugin_limits(),
+        plugin: config.common_settings(),
+        plugins: config.own_settings(),
         check_question,
         grace: Duration::from_millis(config.tasks.grace_ms),
     })

@@ -2,8 +2,9 @@
 
 use crate::app::{self, COMPILE_COMMAND};
 use crate::config::{Config, Flags};
+use crate::logs::{self, LastLines};
 use crate::store_command::StoreCommand;
-use crate::{auth, inspect, logs};
+use crate::{auth, inspect};
 use clap::{Args, Parser, Subcommand};
 use std::io::Write;
 use std::net::SocketAddr;
@@ -72,16 +73,16 @@ struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    /// What they and the file say. From here on there is a log.
-    fn load(self, listen: Option<SocketAddr>) -> anyhow::Result<Config> {
+    /// What they and the file say. From here on there is a log, until what comes second is dropped.
+    fn load(self, listen: Option<SocketAddr>) -> anyhow::Result<(Config, LastLines)> {
         let flags = Flags {
             listen,
             plugins_dir: self.plugins,
             data_dir: self.data,
         };
         let config = Config::load(self.config.as_deref(), flags)?;
-        logs::init(&config);
-        Ok(config)
+        let log = logs::init(&config);
+        Ok((config, log))
     }
 }
 
@@ -120,10 +121,10 @@ pub fn run() -> ExitCode {
         Command::Serve(args) => args
             .place
             .load(args.listen)
-            .and_then(|config| block_on(app::serve_http(config))),
+            .and_then(|(config, _log)| block_on(app::serve_http(config))),
         Command::Stdio(place) => place
             .load(None)
-            .and_then(|config| block_on(app::serve_stdio(config))),
+            .and_then(|(config, _log)| block_on(app::serve_stdio(config))),
         Command::Token { principal } => token(&principal),
         Command::Store(command) => block_on(command.run()),
         Command::Plugin(PluginCommand::Inspect { file, json, config }) => {

@@ -24,7 +24,7 @@ use longshore_runtime::contract::{InputAnswer, RpcError};
 use longshore_runtime::{
     Call, Failure, Patience, Plugin, Question, Record, Run, Step, Version, Work,
 };
-use longshore_tasks::Checkpoint;
+use longshore_tasks::{Birth, Checkpoint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -122,6 +122,8 @@ pub(crate) struct Following<'a> {
     checkpoint: Option<Checkpoint>,
     /// Answers of an older client, for the question at which the run arrives again.
     answers: Option<Vec<InputAnswer>>,
+    /// The guest has had an effect outside.
+    acted: bool,
     /// The last progress message.
     message: Option<String>,
 }
@@ -188,6 +190,7 @@ impl<'a> Following<'a> {
             offered,
             checkpoint,
             answers: None,
+            acted: false,
             message: None,
         })
     }
@@ -245,6 +248,10 @@ impl<'a> Following<'a> {
             Step::ExternalId(id) => self.call.external_id = Some(id),
             Step::Begin if plan == Plan::AskFirst => return Turn::BecomeTask { begins: true },
             Step::Begin => self.run.proceed(),
+            Step::Effect => {
+                self.acted = true;
+                self.run.permit();
+            }
             Step::NeedsInput { questions, record } => {
                 if let Some(answers) = self.answers.take() {
                     self.run.answer(answers);
@@ -312,6 +319,7 @@ impl<'a> Following<'a> {
             call,
             run,
             checkpoint,
+            acted,
             message,
             ..
         } = self;
@@ -331,10 +339,14 @@ impl<'a> Following<'a> {
             message,
             external_id: call.external_id,
         };
+        let birth = Birth {
+            pinned: acted,
+            ..birth(app)
+        };
         let run = TaskRun::adopted(adopted, app.results.clone());
         let adopted = app
             .engine
-            .adopt(stored, birth(app), Box::new(run), checkpoint)
+            .adopt(stored, birth, Box::new(run), checkpoint)
             .await;
         let view = adopted.map_err(task_methods::wire_error)?;
         Ok(handle(app, &view, &errand.principal))

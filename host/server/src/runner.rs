@@ -124,6 +124,8 @@ pub(crate) struct TaskRun {
     asked: Vec<Question>,
     /// The guest waits at `begin`.
     begins: bool,
+    /// The guest waits to have its first effect.
+    acts: bool,
     wished: bool,
 }
 
@@ -150,6 +152,7 @@ impl TaskRun {
             news: VecDeque::new(),
             asked: Vec::new(),
             begins: false,
+            acts: false,
             wished: false,
         }
     }
@@ -202,6 +205,10 @@ impl TaskRun {
                 self.begins = true;
                 return None;
             }
+            Step::Effect => {
+                self.acts = true;
+                tasks::Step::Pinned
+            }
             Step::Progress(progress) => tasks::Step::Progress {
                 message: progress.message,
             },
@@ -231,9 +238,13 @@ impl tasks::Run for TaskRun {
         }
         loop {
             let begins = std::mem::take(&mut self.begins);
+            let acts = std::mem::take(&mut self.acts);
             let run = self.running().await;
             if begins {
                 run.proceed();
+            }
+            if acts {
+                run.permit();
             }
             let step = run.step().await;
             if let Some(step) = self.translate(step) {

@@ -1,6 +1,7 @@
 //! What stands in the file. Keys carry their unit; defaults are here and in the sample, and a test holds them together.
 
 use super::callers::{SessionSettings, WrittenAuth};
+use super::grants::WrittenGrants;
 use super::{Config, ConfigError, Flags, PluginConfig};
 use longshore_runtime::{Limits, contract};
 use serde::de::DeserializeOwned;
@@ -321,6 +322,8 @@ fn nothing_left(written: &toml::Table, table: &str) -> Result<(), ConfigError> {
 struct WrittenPlugin {
     /// Those of a run only.
     limits: toml::Table,
+    unmetered: bool,
+    grants: WrittenGrants,
     tools: BTreeMap<String, WrittenTool>,
 }
 
@@ -413,8 +416,12 @@ impl WrittenPlugin {
         let on_crash = |(tool, written): (&String, &WrittenTool)| {
             Some((tool.clone(), written.on_crash?.into()))
         };
+        let (grants, sources) = self.grants.resolve(&format!("plugins.{name}.grants"))?;
         Ok(PluginConfig {
             limits,
+            unmetered: self.unmetered,
+            grants,
+            sources,
             task_support: tools().filter_map(support).collect(),
             on_crash: tools().filter_map(on_crash).collect(),
         })

@@ -3,11 +3,13 @@
 //! What needs a component of its own (an endless start, a file that is no plugin) is in `wat/`.
 
 mod answers;
+mod bombs;
 mod definitions;
 mod documents;
 mod floods;
 mod greed;
 mod questions;
+mod reach;
 
 use definitions::{bad, with};
 use longshore_plugin::{prompt, resource, tool};
@@ -75,6 +77,29 @@ longshore_plugin::plugin! {
         definitions::reserved_tool(),
         tool("only_structure", definitions::only_structure)
             .description("Gives structured content, and no text."),
+
+        tool("handle_flood", bombs::handle_flood).description("Keeps handles of the host's."),
+        tool("log_big", bombs::log_big),
+        tool("random_flood", bombs::random_flood),
+        tool("field_flood", bombs::field_flood).description("Fills HTTP fields."),
+        tool("clock_edges", bombs::clock_edges),
+        tool("poll_none", bombs::poll_none).description("Waits for nothing."),
+        tool("forge", bombs::forge).description("Prints what looks like another's message."),
+        tool("raw_json", bombs::raw_json),
+        tool("cat_then_ask", bombs::cat_then_ask),
+
+        tool("cat", reach::cat).description("Reads a file."),
+        tool("ls", reach::ls).description("Lists a folder."),
+        tool("write", reach::write).description("Writes a file."),
+        tool("change", reach::change).description("Changes a folder in every way."),
+        tool("write_then_ask", reach::write_then_ask)
+            .description("Appends to a file, asks, and tells what is in it."),
+        tool("write_and_wait", reach::write_and_wait),
+        tool("print_variable", reach::print_variable),
+        tool("send", reach::send),
+        tool("send_then_ask", reach::send_then_ask).description("Sends a request, then asks."),
+        tool("connect", reach::connect),
+        tool("listen", reach::listen).description("Waits for connections."),
 
         tool("question_flood", questions::question_flood),
         tool("question_many", questions::question_many),
