@@ -39,10 +39,6 @@ pub(crate) async fn serve(
 ) -> Outcome {
     let method = request.method.clone();
     let is_read = notices.are_read();
-    if method != "ping" {
-        // Who asks for work is ready, whether it said so or not.
-        session.is_ready();
-    }
     let served = Box::pin(answer(&app, &session, request, &notices)).await;
     let result = match served {
         Ok(text) => Ok(legacy::result(session.revision, &method, &text)),

@@ -26,6 +26,9 @@ use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+/// How long a question waits for the client to say that it is ready: it does so right after the handshake, or never.
+const READY_WITHIN: Duration = Duration::from_secs(5);
+
 /// How often a question is asked whose answers do not fit: a person may err, a client that does will again.
 const TRIES: u32 = 3;
 
@@ -102,15 +105,10 @@ impl Session {
         *self.log_level.lock() = Some(level);
     }
 
-    /// The client can be asked and told.
-    pub(super) fn is_ready(&self) {
-        self.ready.cancel();
-    }
-
     /// Take a notification of the client. Those that say nothing here are left alone.
     pub(crate) fn take_notification(&self, notification: &Notification) {
         match notification.method.as_str() {
-            "notifications/initialized" => self.is_ready(),
+            "notifications/initialized" => self.ready.cancel(),
             "notifications/cancelled" => {
                 if let Some(id) = notification.params.get("requestId") {
                     self.in_flight.cancel(id);
@@ -163,10 +161,14 @@ impl Session {
         let id = waiting.id;
         let request = legacy::question(self.revision, id, question)
             .map_err(|unknown| refused(-32602, &unknown))?;
+        // Before that the client may be sent nothing but pings and log messages.
+        let ready = timeout(READY_WITHIN, self.ready.cancelled()).await;
+        ready.map_err(|_| {
+            let never = "the client was not asked: it has to send notifications/initialized first";
+            refused(-32600, never)
+        })?;
         let mut sent = false;
         let answered = async {
-            // Before that the client may be sent nothing but pings and log messages.
-            self.ready.cancelled().await;
             notices.ask(request).await;
             sent = true;
             waiting.answer().await
