@@ -22,6 +22,7 @@ mod host;
 mod ladder;
 mod languages;
 mod legacy;
+mod legacy_streams;
 mod listen;
 mod loading;
 mod outbound;
