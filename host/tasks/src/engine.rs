@@ -11,6 +11,7 @@
 //! - `live`: which tasks have a run in memory.
 //! - `recovery`: unfinished tasks go on after a start.
 //! - `sweep`: tasks whose time is over.
+//! - `versions`: which versions of plugins tasks need.
 //!
 //! Must not know what a payload says or how a run runs.
 
@@ -20,6 +21,7 @@ mod insist;
 mod live;
 mod recovery;
 mod sweep;
+mod versions;
 
 use std::fmt;
 use std::sync::Arc;
