@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -142,6 +143,8 @@ pub(crate) struct CompileCache {
     key: [u8; 32],
     compiler: Compiler,
     compatibility: String,
+    /// Compilers at once.
+    compiling: Semaphore,
 }
 
 impl CompileCache {
@@ -156,6 +159,7 @@ impl CompileCache {
             key,
             compiler,
             compatibility,
+            compiling: Semaphore::new(compilers_max()),
         })
     }
 
@@ -177,7 +181,10 @@ impl CompileCache {
                 }
             }
         }
+        // The semaphore is never closed.
+        let seat = self.compiling.acquire().await;
         let compiled = self.compiler.compile(component).await?;
+        drop(seat);
         files::write_whole(&mac_path(&path), self.mac(&path, &compiled).as_bytes())
             .and_then(|()| files::write_whole(&path, &compiled))
             .map_err(|error| {
@@ -220,6 +227,11 @@ impl std::fmt::Debug for CompileCache {
             .field("folder", &self.folder)
             .finish_non_exhaustive()
     }
+}
+
+/// One for each core, and never less than two: one component that takes very long must not hold up all others.
+fn compilers_max() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
 }
 
 fn mac_path(path: &Path) -> PathBuf {

@@ -9,6 +9,7 @@ use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::run::{self, Exports, Listing, Seat};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use wasmtime::component::{Component, types::ComponentItem};
 
 /// Time for a plugin to list what it has.
@@ -25,6 +26,8 @@ const COMPONENT_LAYER: &[u8] = &[0x01, 0x00];
 pub(crate) struct Loader {
     pub(crate) host: Arc<Host>,
     pub(crate) cache: CompileCache,
+    /// Listings at once: they run guests, and have few slots of their own.
+    pub(crate) listings: Semaphore,
 }
 
 impl Loader {
@@ -113,6 +116,8 @@ impl Loader {
         &self,
         listing: impl Future<Output = Result<T, PluginError>> + Send + 'static,
     ) -> Result<T, PluginError> {
+        // The semaphore is never closed.
+        let _seat = self.listings.acquire().await;
         let mut listing = AbortOnDrop(self.host.threads().spawn(listing));
         tokio::time::timeout(LIST_TIME, &mut listing.0)
             .await

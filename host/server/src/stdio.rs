@@ -13,6 +13,7 @@ use crate::legacy::session::Session;
 use crate::legacy::{self, handshake};
 use crate::message::{self, Message, Notification, Request};
 use crate::outcome::{Notices, Outcome};
+use crate::start;
 use crate::wire::{WireError, rpc, subscription};
 use futures::future::BoxFuture;
 use input::{Input, Line};
@@ -180,7 +181,7 @@ impl Desk {
 
     /// A session begins; one that was there is over.
     async fn handshake(&self, request: &Request) {
-        let begun = handshake::initialize(&self.app, request, Principal::anonymous());
+        let begun = handshake::initialize(&self.app, request, Principal::anonymous()).await;
         let result = match begun {
             Ok((session, result)) => {
                 let session = Arc::new(session);
@@ -195,12 +196,19 @@ impl Desk {
         self.say(Some(&request.id), result).await;
     }
 
+    /// The time of the last requests is over. It begins when their tools are there.
+    async fn last_requests(&self) {
+        start::over(&self.app).await;
+        // It is over by waiting in vain.
+        let _ = timeout(LAST_REQUESTS, std::future::pending::<()>()).await;
+    }
+
     /// The end: what goes on has a little time, unless nobody would read it.
     async fn close(&self, stop: &Stop) {
         stop.begin.cancel();
         tokio::select! {
             () = self.in_flight.emptied() => {}
-            _ = timeout(LAST_REQUESTS, std::future::pending::<()>()) => {}
+            () = self.last_requests() => {}
             () = self.out.closed() => {}
             () = stop.now.cancelled() => {}
         }
