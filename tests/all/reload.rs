@@ -85,8 +85,11 @@ fn a_call_waits_for_a_tool_that_is_compiled() {
     assert_eq!(server.tools(), ["version"]);
 }
 
+/// Puts bytes in the place of a file.
+type Way = fn(&Path, &[u8]);
+
 /// Ways to put a version in the place of another one.
-fn ways() -> [(&'static str, fn(&Path, &[u8])); 7] {
+fn ways() -> [(&'static str, Way); 7] {
     [
         ("write over", |path, bytes| fs::write(path, bytes).unwrap()),
         ("rename over", |path, bytes| {
@@ -108,7 +111,7 @@ fn ways() -> [(&'static str, fn(&Path, &[u8])); 7] {
         }),
         ("cp", |path, bytes| tool("cp", &beside(path, bytes), path)),
         ("install", |path, bytes| {
-            tool("install", &beside(path, bytes), path)
+            tool("install", &beside(path, bytes), path);
         }),
     ]
 }
@@ -209,7 +212,7 @@ fn h06_damaged_files_are_refused_one_by_one() {
         let cut = &good[..good.len() * part / 16];
         server.home.install_as(&format!("cut-{part}.wasm"), cut);
     }
-    let mut flipped = good.clone();
+    let mut flipped = good;
     flipped[9] ^= 0xff;
     server.home.install_as("flipped.wasm", &flipped);
     server.home.install_as("nothing.wasm", b"");

@@ -16,6 +16,7 @@ mod compile;
 mod content;
 pub mod contract;
 mod definitions;
+mod desk;
 mod engine;
 mod failure;
 mod files;

@@ -9,20 +9,19 @@ use crate::admission::{Admission, Patience};
 use crate::call::{Call, REPLAY_ABI};
 use crate::compile::{CompileCache, Compiler};
 use crate::content::ContentStore;
-use crate::contract::{InputRequest, ResourceEntry};
+use crate::contract::InputRequest;
 use crate::engine::Host;
 use crate::failure::Failure;
 use crate::history::History;
 use crate::limits::Limits;
 use crate::load::Loader;
-use crate::news::{Desk, News, Newsroom};
+use crate::news::{News, Newsroom};
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::record::Record;
 use crate::run::{self, Rules, Run, Terms};
 use crate::versions::Withheld;
 use crate::watch;
 use arc_swap::ArcSwap;
-use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
@@ -30,9 +29,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 use tokio::sync::{Semaphore, broadcast, watch as watch_channel};
-
-/// How long a list that is asked again waits for a slot before other news of its plugin has its turn.
-const SLOT_WAIT: Duration = Duration::from_secs(2);
 
 /// Slots beside those of calls: a plugin is asked for its tools also when all of these are taken.
 const SPARE_SLOTS: u32 = 8;
@@ -120,23 +116,29 @@ pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// A version of a plugin, by the plugin's name.
+type Key = (String, Version);
+
+/// Held by who loads a version.
+type Turn = tokio::sync::Mutex<()>;
+
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) settings: Settings,
     host: Arc<Host>,
-    loader: Loader,
+    pub(crate) loader: Loader,
     pub(crate) content: ContentStore,
     pub(crate) history: History,
-    admission: Arc<Admission>,
+    pub(crate) admission: Arc<Admission>,
     snapshot: ArcSwap<Snapshot>,
     generation: watch_channel::Sender<u64>,
     /// Held while the snapshot is changed: a change builds on the one before it.
     publishing: Mutex<()>,
     newsroom: Arc<Newsroom>,
     /// Versions that are not served any more and that some call still holds.
-    former: Mutex<HashMap<(String, Version), Weak<Plugin>>>,
+    former: Mutex<HashMap<Key, Weak<Plugin>>>,
     /// One for each version that is being loaded for a call, so that a thousand tasks load it once.
-    loading: Mutex<HashMap<(String, Version), Weak<tokio::sync::Mutex<()>>>>,
+    loading: Mutex<HashMap<Key, Weak<Turn>>>,
 }
 
 impl Runtime {
@@ -342,7 +344,7 @@ impl Inner {
             })
     }
 
-    fn turn_to_load(&self, name: &str, version: &Version) -> Arc<tokio::sync::Mutex<()>> {
+    fn turn_to_load(&self, name: &str, version: &Version) -> Arc<Turn> {
         let key = (name.to_owned(), version.clone());
         let mut loading = self.loading.lock();
         loading.retain(|_, turn| turn.strong_count() > 0);
@@ -406,55 +408,4 @@ impl Inner {
             Arc::downgrade(plugin),
         );
     }
-}
-
-#[async_trait]
-impl Desk for Inner {
-    /// What fails leaves the list as it was: its plugin may say again that it has changed.
-    async fn relist(&self, name: &str) -> bool {
-        let Some(plugin) = self.current().plugins.get(name).cloned() else {
-            return true;
-        };
-        if !plugin.exports.has_resources() {
-            return true;
-        }
-        // A list runs a guest, so it takes a slot as a run does.
-        let slot = self.admission.admit(name, Patience::AsLongAsItTakes);
-        let Ok(Ok(_slot)) = tokio::time::timeout(SLOT_WAIT, slot).await else {
-            return false;
-        };
-        match self.loader.relist(&plugin).await {
-            Ok(resources) if same(&resources, &plugin.resources) => {}
-            Ok(resources) => self.replace_resources(&plugin, resources),
-            Err(error) => {
-                tracing::warn!(plugin = %name, %error, "the resources of a plugin could not be listed again");
-            }
-        }
-        true
-    }
-}
-
-impl Inner {
-    fn replace_resources(&self, plugin: &Plugin, resources: Vec<ResourceEntry>) {
-        let relisted = Arc::new(Plugin {
-            resources,
-            ..plugin.clone()
-        });
-        self.publish(|snapshot| {
-            // The file may have been replaced meanwhile.
-            if let Some(served) = snapshot.plugins.get_mut(&plugin.name)
-                && served.version == plugin.version
-            {
-                *served = relisted;
-            }
-        });
-    }
-}
-
-/// The types of the contract have no equality, but one way to be written.
-fn same(one: &[ResourceEntry], other: &[ResourceEntry]) -> bool {
-    matches!(
-        (rmp_serde::to_vec(one), rmp_serde::to_vec(other)),
-        (Ok(one), Ok(other)) if one == other
-    )
 }

@@ -48,7 +48,7 @@ impl Leftovers {
             match app.runtime.forget_version(version) {
                 Ok(()) => tracing::debug!(%version, "the bytes of a version are kept no longer"),
                 Err(error) => {
-                    tracing::warn!(%version, %error, "the bytes of a version could not be removed")
+                    tracing::warn!(%version, %error, "the bytes of a version could not be removed");
                 }
             }
         }
