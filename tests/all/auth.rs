@@ -13,10 +13,27 @@ fn token(principal: &str) -> (String, String) {
         .args(["token", principal])
         .output()
         .unwrap();
-    let text = String::from_utf8(output.stdout).unwrap();
-    let (comment, lines) = text.split_once('\n').unwrap();
-    let token = comment.rsplit(' ').next().unwrap();
-    (token.to_owned(), lines.to_owned())
+    let said = String::from_utf8(output.stderr).unwrap();
+    let token = said.lines().nth(1).unwrap().to_owned();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert!(!lines.contains(&token));
+    (token, lines)
+}
+
+#[test]
+fn only_a_name_that_can_be_one_gets_a_token() {
+    for wrong in ["", "anonymous", "a\nb", &"x".repeat(129)] {
+        let output = Command::new(binary())
+            .args(["token", wrong])
+            .output()
+            .unwrap();
+        assert!(
+            !output.status.success() && output.stdout.is_empty(),
+            "{wrong:?}"
+        );
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("a name of 1 to 128 characters"), "{said}");
+    }
 }
 
 fn bearer(message: Message, token: &str) -> Message {
@@ -88,6 +105,22 @@ fn t11_a_task_answers_to_its_principal_alone() {
 }
 
 #[test]
+fn a_state_of_a_call_is_its_callers_alone() {
+    let ((alice, alices), (bob, bobs)) = (token("alice"), token("bob"));
+    let server = Server::start(&[FIXTURES], &format!("{alices}\n{bobs}"));
+    let call = Message::call("ask_one", json!({})).asks();
+    let asked = server.send(&bearer(call.clone(), &alice));
+    let next = call
+        .param(
+            "inputResponses",
+            answer("number", accept(json!({ "number": 1 }))),
+        )
+        .param("requestState", asked.result()["requestState"].clone());
+    assert_eq!(server.send(&bearer(next.clone(), &bob)).code(), -32602);
+    assert_eq!(server.send(&bearer(next, &alice)).text(), "the number is 1");
+}
+
+#[test]
 fn a_session_belongs_to_who_began_it() {
     let ((alice, alices), (bob, bobs)) = (token("alice"), token("bob"));
     let server = Server::start(&[FIXTURES], &format!("{alices}\n{bobs}"));
@@ -136,4 +169,33 @@ fn a_page_that_is_let_in_can_read_what_it_gets() {
     assert!(exposed.contains("Mcp-Session-Id"));
     let alone = server.send(&Message::new("tools/list"));
     assert!(alone.head.header("access-control-allow-origin").is_none());
+}
+
+#[test]
+fn each_caller_has_calls_of_its_own() {
+    let ((alice, alices), (bob, bobs)) = (token("alice"), token("bob"));
+    let limits = "[limits]\ncalls_per_minute = 12\n";
+    let server = Server::start(&[FIXTURES], &format!("{limits}{alices}\n{bobs}"));
+    let call = |token: &str| {
+        let echo = Message::call("echo", json!({ "text": "x" }));
+        server.send(&bearer(echo, token))
+    };
+    call(&alice).result();
+    call(&alice).result();
+    let refused = call(&alice);
+    assert_eq!((refused.status(), refused.code()), (200, -32603));
+    let data = &refused.error()["data"];
+    assert_eq!(
+        (&data["reason"], &data["limit"]),
+        (&json!("rate"), &json!("calls_per_minute"))
+    );
+    assert!((1..=5_000).contains(&data["retryAfterMs"].as_u64().unwrap()));
+    // Others are not held up, nor is anything but calls. A session is no way around.
+    call(&bob).result();
+    server
+        .send(&bearer(Message::new("tools/list"), &alice))
+        .result();
+    let session = Session::begin_as(&server, LATEST, &json!({}), Some(&alice));
+    let echo = json!({ "name": "echo", "arguments": { "text": "x" } });
+    assert_eq!(session.error("tools/call", echo)["data"]["reason"], "rate");
 }

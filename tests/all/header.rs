@@ -162,6 +162,9 @@ fn p13_version_and_capability_errors_have_their_exact_shape() {
         &server,
         &Message::call("sleep_required", json!({ "ms": 1 })),
     );
+    let filter = json!({ "taskIds": [task.id] });
+    let listen = Message::new("subscriptions/listen").param("notifications", filter);
+    needs_tasks(&server, &listen);
 }
 
 fn needs_tasks(server: &Server, message: &Message) {
@@ -247,6 +250,7 @@ fn p35_origin_and_host() {
     for good in [
         format!("http://127.0.0.1:{port}"),
         format!("http://localhost:{port}"),
+        format!("http://[::1]:{port}"),
     ] {
         accepted(&server, &list().header("Origin", &good));
     }
@@ -272,6 +276,53 @@ fn p35_origin_and_host() {
     }
     let reply = server.send(&list().no_header("Host"));
     assert!([400, 403].contains(&reply.status()), "{reply:?}");
+    for word in ["http://evil.example", "evil.example is not served"] {
+        assert!(server.log().contains(word), "{word} is not in the log");
+    }
+}
+
+/// Sends a list request over HTTP/2, which has no header Host: the status.
+async fn over_http2(server: &Server, authority: &str, origin: &str) -> u16 {
+    let stream = tokio::net::TcpStream::connect(server.address()).await;
+    let (client, connection) = h2::client::handshake(stream.unwrap()).await.unwrap();
+    tokio::spawn(connection);
+    let list = Message::new("tools/list");
+    let request = http::Request::post(format!("http://{authority}/mcp"))
+        .header("Content-Type", "application/json")
+        .header("Accept", "application/json, text/event-stream")
+        .header("MCP-Protocol-Version", VERSION)
+        .header("Mcp-Method", list.method())
+        .header("Origin", origin);
+    let mut client = client.ready().await.unwrap();
+    let (response, mut body) = client
+        .send_request(request.body(()).unwrap(), false)
+        .unwrap();
+    body.send_data(list.json().to_string().into(), true)
+        .unwrap();
+    let mut response = response.await.unwrap();
+    let status = response.status().as_u16();
+    let mut answer = Vec::new();
+    while let Some(piece) = response.body_mut().data().await {
+        answer.extend(piece.unwrap());
+    }
+    let answer: Value = serde_json::from_slice(&answer).unwrap();
+    assert_eq!(
+        answer["result"]["tools"].is_array(),
+        status == 200,
+        "{answer:#}"
+    );
+    status
+}
+
+#[tokio::test]
+async fn p35_http2_has_no_host_header_and_the_same_rules() {
+    let server = shared();
+    let port = server.address().port();
+    let ours = format!("localhost:{port}");
+    let origin = format!("http://{ours}");
+    assert_eq!(over_http2(&server, &ours, &origin).await, 200);
+    assert_eq!(over_http2(&server, &ours, "http://evil.example").await, 403);
+    assert_eq!(over_http2(&server, "evil.example", &origin).await, 403);
 }
 
 #[test]

@@ -191,6 +191,9 @@ fn version() -> Vec<Row> {
         "11: header" => list().header("MCP-Protocol-Version", "1900-01-01") => Error(400, -32020);
         "11: absent" => list().no_header("MCP-Protocol-Version") => Error(400, -32020);
         "11: twice" => list().also_header("MCP-Protocol-Version", "x") => Error(400, -32020);
+        "11: twice the same" => list().also_header("MCP-Protocol-Version", VERSION) => Good;
+        "11: bytes" => list().header("MCP-Protocol-Version", "2026-07-28\u{e9}") => Error(400, -32020);
+        "11: no string to compare" => list().meta(META_VERSION, 7).malformed() => Error(400, -32602);
         "11+12: header" => list().header("MCP-Protocol-Version", "1900-01-01") => Error(400, -32020);
         "11+12: body" => list().meta(META_VERSION, "1900-01-01") => Error(400, -32020);
         "12" => old(list()) => Error(400, -32022);

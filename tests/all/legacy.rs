@@ -305,12 +305,23 @@ fn whatever_comes_of_a_question_reaches_the_guest() {
         text(&ask(json!({ "result": { "action": "cancel" } }))),
         "cancelled"
     );
+    // What does not fit is asked for again, but not for ever.
     for unfit in [accept(json!({ "number": "four" })), json!({ "result": 7 })] {
-        let response = ask(unfit);
+        let mut asked = 0;
+        let (response, _) = session.request("tools/call", call("ask_one", json!({})), |_, _| {
+            asked += 1;
+            unfit.clone()
+        });
         assert!(
-            response.to_string().contains("does not fit"),
+            response.to_string().contains("no answer fits"),
             "{response:#}"
         );
+        assert_eq!(asked, 3);
+        let mut tries = vec![accept(json!({ "number": 5 })), unfit.clone()];
+        let (response, _) = session.request("tools/call", call("ask_one", json!({})), |_, _| {
+            tries.pop().unwrap()
+        });
+        assert_eq!(text(&response), "the number is 5");
     }
     let response = ask(json!({ "error": { "code": -1, "message": "the user is away" } }));
     assert!(
@@ -362,12 +373,47 @@ fn what_was_not_declared_is_not_asked() {
     let error = session.error("tools/call", call("ask_one", json!({})));
     assert_eq!(error["code"], -32603, "{error:#}");
     assert!(error["data"]["requiredCapabilities"]["elicitation"].is_object());
-    // Who takes JSON only cannot be asked.
+    // Who takes JSON only cannot be asked, and is told why. Who takes anything can.
     let able = Session::begin(&server, LATEST, &asks_all());
     let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("ask_one", json!({})) });
     let raw = able.raw(&message).header("Accept", "application/json");
     let response = raw.send(&server).message().unwrap();
     assert_eq!(response["error"]["code"], -32603, "{response:#}");
+    assert_eq!(response["error"]["data"]["reason"], "not_a_stream");
+    let anything = able.raw(&message).header("Accept", "*/*").send(&server);
+    let decline = |_: &str, _: &Value| json!({ "result": { "action": "decline" } });
+    assert_eq!(
+        text(&able.finish("tools/call", anything, decline).0),
+        "declined"
+    );
+}
+
+#[test]
+fn who_calls_is_ready_though_it_never_said_so() {
+    let server = shared();
+    let begun = Raw::post(&initialize(LATEST, &asks_all())).send(&server);
+    let id = begun.head.header("mcp-session-id").unwrap().to_owned();
+    let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call("ask_one", json!({})) });
+    let raw = Raw::post(&message).header("Mcp-Session-Id", &id);
+    assert_eq!(
+        raw.send(&server).message().unwrap()["method"],
+        "elicitation/create"
+    );
+}
+
+#[test]
+fn a_form_has_the_fields_of_its_version() {
+    let server = shared();
+    for (revision, fields) in [(EARLIER, false), (LATEST, true)] {
+        let session = Session::begin(&server, revision, &asks_all());
+        let mut asked = false;
+        session.request("tools/call", call("ask_form", json!({})), |_, _| {
+            asked = true;
+            json!({ "result": { "action": "decline" } })
+        });
+        // The form has a choice of several, which only the later version knows.
+        assert_eq!(asked, fields);
+    }
 }
 
 #[test]
@@ -569,4 +615,89 @@ fn messages_that_want_no_answer_get_none() {
         .with_headers(Raw::new("GET"))
         .header("Accept", "application/json");
     assert_eq!(accept.send(&server).status(), 406);
+}
+
+#[test]
+fn clients_that_never_answer_hold_no_slots() {
+    // Four slots, of which one may be held by who waits for an answer.
+    let server = Server::start(&[FIXTURES], "[limits]\nconcurrent_runs = 4\n");
+    let session = Session::begin(&server, LATEST, &asks_all());
+    let mut waiting = Vec::new();
+    for id in 0..12 {
+        let mut incoming = session.open(id, "tools/call", call("ask_one", json!({})));
+        assert_eq!(incoming.message().unwrap()["method"], "elicitation/create");
+        waiting.push(incoming);
+    }
+    let echo = server.call("echo", json!({ "text": "served" }));
+    assert_eq!(echo.text(), "served");
+    // Those that left memory go on where they were.
+    for incoming in waiting.drain(..6) {
+        incoming.close();
+    }
+    let mut late = session.open(99, "tools/call", call("ask_one", json!({})));
+    let asked = late.message().unwrap();
+    let result = json!({ "action": "accept", "content": { "number": 8 } });
+    assert_eq!(
+        session.tell(&json!({ "jsonrpc": "2.0", "id": asked["id"], "result": result })),
+        202
+    );
+    assert_eq!(text(&late.message().unwrap()), "the number is 8");
+}
+
+#[test]
+fn streams_of_sessions_are_counted_with_all_others() {
+    let server = Server::start(&[FIXTURES], "[subscriptions]\nstreams_per_client_max = 3\n");
+    let sessions: Vec<_> = (0..4)
+        .map(|_| Session::begin(&server, LATEST, &json!({})))
+        .collect();
+    let open: Vec<_> = sessions[..3].iter().map(Session::listen).collect();
+    let refused = sessions[3].with_headers(Raw::new("GET")).send(&server);
+    assert_eq!(refused.status(), 503);
+    drop(open);
+    wait_for("a place for a stream", PATIENCE, || {
+        let raw = sessions[3].with_headers(Raw::new("GET"));
+        (raw.send(&server).status() == 200).then_some(())
+    });
+}
+
+#[test]
+fn a_version_that_is_none_is_refused_whatever_is_sent() {
+    let server = shared();
+    let session = Session::begin(&server, LATEST, &json!({}));
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let answer = json!({ "jsonrpc": "2.0", "id": 1, "result": {} });
+    for version in ["1900-01-01", "2025-03-26", "2026-07-28", "x"] {
+        for raw in [
+            session.raw(&ready),
+            session.raw(&answer),
+            session.with_headers(Raw::new("GET")),
+            session.with_headers(Raw::new("DELETE")),
+        ] {
+            let refused = raw.header("MCP-Protocol-Version", version).send(&server);
+            assert_eq!(refused.status(), 400, "{version}");
+        }
+    }
+    session.result("ping", json!({}));
+}
+
+#[test]
+fn only_what_was_said_can_be_come_back_to() {
+    let server = shared();
+    let session = Session::begin(&server, LATEST, &json!({}));
+    let mut listening = session.listen();
+    let incoming = session.open(3, "tools/call", call("sleep", json!({ "ms": 1_000 })));
+    for beyond in ["0-500", "1-500", "1-18446744073709551615", "+1-+0", "2-0"] {
+        assert_eq!(session.resume(beyond).status(), 400, "{beyond}");
+    }
+    let (response, _) = session.finish("tools/call", incoming, nothing_asked);
+    assert_eq!(text(&response), "slept 1000 ms");
+    session.result("resources/subscribe", json!({ "uri": "fixture://plain" }));
+    session.result(
+        "tools/call",
+        call("notify", json!({ "uri": "fixture://plain" })),
+    );
+    assert_eq!(
+        listening.message().unwrap()["method"],
+        "notifications/resources/updated"
+    );
 }

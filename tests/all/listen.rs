@@ -68,7 +68,7 @@ fn said(task: &Task<'_>) -> Value {
 }
 
 #[test]
-fn the_acknowledgement_says_what_is_granted() {
+fn p32_the_acknowledgement_says_what_is_granted() {
     let server = shared();
     let filter = json!({
         "toolsListChanged": true, "promptsListChanged": false, "resourcesListChanged": true,
@@ -308,4 +308,57 @@ fn p32_streams_are_bounded_and_places_come_back() {
         (kind == "text/event-stream").then_some(())
     });
     server.check_alive();
+}
+
+#[test]
+fn p32_a_silent_stream_gets_comments() {
+    let server = Server::start(&[VERSION_A], "[subscriptions]\nkeep_alive_ms = 20\n");
+    let mut stream = server.stream(&listen(json!({ "toolsListChanged": true })));
+    let mut text = String::new();
+    while text.matches("\n\n").count() < 4 {
+        text += &stream.piece().unwrap().expect("the stream goes on");
+    }
+    let events: Vec<_> = text.split("\n\n").collect();
+    assert!(events[0].starts_with("event: message\n"), "{text}");
+    assert!(
+        events[1..4].iter().all(|event| event.starts_with(':')),
+        "{text}"
+    );
+}
+
+#[test]
+fn t05_an_expired_task_is_told_as_failed_and_the_stream_goes_on() {
+    let server = Server::start(&[FIXTURES], "[tasks]\nttl_ms = 700\nkeep_ms = 100\n");
+    let asking = server.call_task("ask_one", json!({}));
+    let working = server.call_task("sleep_required", json!({ "ms": 60_000 }));
+    let filter = json!({ "toolsListChanged": true, "taskIds": [asking.id, working.id] });
+    let (mut stream, _) = open(&server, &listen(filter).tasks());
+    let mut ended = Vec::new();
+    while ended.len() < 2 {
+        let told = next(&mut stream);
+        let task = &told["params"];
+        assert_ne!(task["status"], "cancelled", "{told:#}");
+        if task["status"] == "failed" {
+            assert_eq!(task["error"]["data"]["reason"], "expired", "{told:#}");
+            ended.push(task["taskId"].clone());
+        }
+    }
+    assert_ne!(ended[0], ended[1]);
+    for task in [&asking, &working] {
+        wait_for("the task to be gone", PATIENCE, || {
+            let reply = server.send(&Message::task("tasks/get", &task.id));
+            reply
+                .response()
+                .get("error")
+                .map(|error| assert_eq!(error["code"], -32602))
+        });
+    }
+    notify(&server, "tools", "");
+    assert_eq!(
+        next(&mut stream)["method"],
+        "notifications/tools/list_changed"
+    );
+    let gone = json!({ "taskIds": [asking.id] });
+    let (_stream, granted) = open(&server, &listen(gone).tasks());
+    assert_eq!(granted, json!({ "taskIds": [] }));
 }

@@ -1,7 +1,7 @@
 //! Plain calls and lists: what a client gets that knows nothing of tasks.
 
 use crate::servers::shared;
-use longshore_tests::client::{Connection, META_LOG_LEVEL, Message, TASKS};
+use longshore_tests::client::{Connection, META_LOG_LEVEL, Message, Stream, TASKS};
 use longshore_tests::server::{FIXTURES, HOSTILE, Server};
 use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
@@ -115,7 +115,7 @@ fn bad_arguments_are_a_failed_result_that_names_them() {
 }
 
 #[test]
-fn progress_comes_under_the_clients_token_and_rises() {
+fn p17_progress_comes_under_the_clients_token_and_rises() {
     let server = shared();
     for token in [
         json!("abc"),
@@ -188,7 +188,7 @@ fn progress_that_falls_is_left_out() {
 }
 
 #[test]
-fn without_a_token_there_is_no_progress_and_no_stream() {
+fn p17_without_a_token_there_is_no_progress_and_no_stream() {
     let reply = shared().call("progress", json!({ "steps": [1, 2], "ms": 1 }));
     assert_eq!(reply.head.header("content-type"), Some("application/json"));
     assert_eq!(reply.messages.len(), 1);
@@ -240,11 +240,14 @@ fn is_taken(server: &Server, tool: &str) -> bool {
     error.is_some_and(|error| error["data"]["reason"] == "busy")
 }
 
+/// What a client takes: each is another way of answering.
+const ACCEPTS: [&str; 2] = ["application/json", "application/json, text/event-stream"];
+
 /// A call that has the slot. It is made again if it came while the slot was looked at, which takes a call too.
-fn take_slot(server: &Server, tool: &str) -> Connection {
+fn take_slot(server: &Server, tool: &str, accept: &str) -> Connection {
     wait_for("a call with the slot", PATIENCE, || {
         let mut connection = server.connect();
-        let message = Message::call(tool, json!({}));
+        let message = Message::call(tool, json!({})).header("Accept", accept);
         connection.write(&message.bytes(server.address())).unwrap();
         wait_for("the slot to be taken, or not", PATIENCE, || {
             let refused = connection.has_answer();
@@ -263,22 +266,81 @@ fn check_freed(server: &Server, tool: &str) {
 }
 
 #[test]
-fn a_client_that_goes_away_ends_its_call() {
+fn p29_a_client_that_goes_away_ends_its_call() {
     let server = Server::start(&[HOSTILE], ONE_SLOT);
     for tool in ["spin", "sleep_for_ever", "poll_flood"] {
-        take_slot(&server, tool).close();
-        check_freed(&server, "env");
+        for accept in ACCEPTS {
+            take_slot(&server, tool, accept).close();
+            check_freed(&server, "env");
+            take_slot(&server, tool, accept).reset();
+            check_freed(&server, "env");
+        }
     }
 }
 
 #[test]
-fn a_client_that_goes_away_within_a_stream_ends_its_call() {
+fn p29_a_client_that_goes_away_within_a_stream_ends_its_call() {
     let server = Server::start(&[FIXTURES], ONE_SLOT);
-    let arguments = json!({ "steps": [1, 2, 3], "ms": 60_000 });
-    let mut stream = server.stream(&Message::call("progress", arguments).progress("t"));
-    let first = stream.message().unwrap().unwrap();
-    assert_eq!(first["params"]["progress"].as_f64(), Some(1.0));
-    assert!(is_taken(&server, "ver"));
-    stream.close();
-    check_freed(&server, "ver");
+    for leave in [Stream::close, Stream::reset] {
+        let arguments = json!({ "steps": [1, 2, 3], "ms": 60_000 });
+        let message = Message::call("progress", arguments).progress("t");
+        let mut stream = server.stream(&message);
+        let first = stream.message().unwrap().unwrap();
+        assert_eq!(first["params"]["progress"].as_f64(), Some(1.0));
+        assert!(is_taken(&server, "ver"));
+        leave(stream);
+        check_freed(&server, "ver");
+    }
+}
+
+#[test]
+fn progress_and_logs_are_finite_and_few() {
+    let server = Server::start(&[HOSTILE], "");
+    let wild = server.send(&Message::call("progress_bad", json!({})).progress("t"));
+    let reports = wild.notifications("notifications/progress");
+    let values: Vec<_> = reports
+        .iter()
+        .map(|report| report["progress"].as_f64().unwrap())
+        .collect();
+    assert!(values.is_sorted_by(|one, next| one < next), "{values:?}");
+    assert!(
+        reports.iter().all(|report| report.get("total").is_none()),
+        "{reports:?}"
+    );
+    assert_eq!(values.last(), Some(&6.0));
+
+    let many = json!({ "n": 10_000 });
+    let flood = server.send(&Message::call("progress_flood", many.clone()).progress("t"));
+    let reports = flood.notifications("notifications/progress");
+    assert!((1..1_000).contains(&reports.len()), "{}", reports.len());
+
+    let flood = Message::call("log_flood", many).meta(META_LOG_LEVEL, "debug");
+    let flood = server.send(&flood);
+    let messages = flood.notifications("notifications/message");
+    // limits.log_lines, and one that says so.
+    assert!((1..=1_001).contains(&messages.len()), "{}", messages.len());
+    let bad = Message::call("log_bad_json", json!({})).meta(META_LOG_LEVEL, "debug");
+    server.send(&bad).result();
+}
+
+const TRACE_PARENT: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+#[test]
+fn trace_context_reaches_the_guest_of_a_call_and_of_a_task() {
+    let trace = json!([
+        ["traceparent", TRACE_PARENT],
+        ["tracestate", "a=1"],
+        ["baggage", "b=2"]
+    ]);
+    let seen = |result: &Value| result["structuredContent"]["trace"].clone();
+    let call = Message::call("ctx", json!({}))
+        .meta("traceparent", TRACE_PARENT)
+        .meta("tracestate", "a=1")
+        .meta("baggage", "b=2");
+    assert_eq!(seen(shared().send(&call).result()), trace);
+    let config = "[plugins.fixtures.tools.ctx]\ntask_support = \"required\"\n";
+    let server = Server::start(&[FIXTURES], config);
+    let reply = server.send(&call.tasks());
+    let done = server.task(reply.task_id()).wait("completed");
+    assert_eq!(seen(&done["result"]), trace);
 }

@@ -2,6 +2,7 @@
 
 use crate::servers::with_and_without_lingering;
 use longshore_tests::client::{Message, accept, answer, decline};
+use longshore_tests::server::{HOSTILE, Server};
 use serde_json::json;
 
 with_and_without_lingering! {
@@ -101,6 +102,20 @@ with_and_without_lingering! {
         assert_eq!(task.wait_text(), "Ada likes blue");
     }
 
+    /// The keys of the rounds are no keys of the task: a name that was used before is free again.
+    fn keys_of_rounds_are_not_those_of_the_task(server) {
+        let call = Message::call("ask_first_again", json!({})).tasks().asks();
+        let answers = |name: &str| answer("name", accept(json!({ "name": name })));
+        let asked = server.send(&call);
+        let state = asked.result()["requestState"].clone();
+        let begun = call.param("inputResponses", answers("Ada")).param("requestState", state);
+        let reply = server.send(&begun);
+        let task = server.task(reply.task_id());
+        assert_eq!(task.wait_questions(), ["name"]);
+        task.update(answers("Bob")).result();
+        assert_eq!(task.wait_text(), "Ada, then Bob");
+    }
+
     /// What the client did not declare is not asked: the tool is told, and the error names what it needs.
     fn a_client_that_cannot_answer(server) {
         let call = Message::call("ask_one", json!({})).tasks();
@@ -132,4 +147,41 @@ fn wait_until_taken(task: &longshore_tests::server::Task<'_>, key: &str) {
             view["inputRequests"].get(key).is_none().then_some(())
         },
     );
+}
+
+#[test]
+fn a_question_that_is_none_never_reaches_the_client() {
+    let server = Server::start(&[HOSTILE], "");
+    for (tool, arguments) in [
+        ("question_schema", json!({})),
+        ("question_schema", json!({ "schema": "{" })),
+        (
+            "question_schema",
+            json!({ "schema": r#"{"type":"string"}"# }),
+        ),
+        ("question_name", json!({})),
+        ("question_url", json!({})),
+        ("question_url", json!({ "url": "http://example.com/" })),
+        (
+            "question_url",
+            json!({ "url": "https://trusted.example@other.example/" }),
+        ),
+    ] {
+        let reply = server.send(&Message::call(tool, arguments).asks());
+        let text = reply.text();
+        assert!(text.starts_with("invalid: "), "{tool}: {text}");
+    }
+    // Two of one name have two keys.
+    let both = server.send(&Message::call("question_same_name", json!({})).asks());
+    let asked = both.result()["inputRequests"].as_object().unwrap();
+    assert_eq!(asked.keys().collect::<Vec<_>>(), ["confirm", "confirm-2"]);
+    // At home a page need not be secure.
+    for url in ["http://localhost:8080/login", "https://example.com/login"] {
+        let call = Message::call("question_url", json!({ "url": url })).asks();
+        assert_eq!(
+            server.send(&call).result()["resultType"],
+            "input_required",
+            "{url}"
+        );
+    }
 }

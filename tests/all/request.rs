@@ -5,7 +5,6 @@ use longshore_tests::client::Message;
 use longshore_tests::server::{FIXTURES, Server};
 use longshore_tests::wait::{Watch, wait_for, within};
 use serde_json::{Value, json};
-use std::fs;
 use std::io::ErrorKind;
 use std::time::Duration;
 
@@ -100,17 +99,6 @@ fn p15_notifications_get_202_and_nothing_else() {
     }
 }
 
-/// Resident memory of a process, in bytes.
-fn memory_bytes(server: &Server) -> u64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", server.pid())).unwrap();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .unwrap();
-    let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-    kib << 10
-}
-
 const BODY_BYTES_MAX: usize = 1 << 20;
 
 fn small() -> Server {
@@ -121,7 +109,7 @@ fn small() -> Server {
 #[test]
 fn p07_a_body_over_the_limit_is_refused_from_its_header() {
     let mut server = small();
-    let before = memory_bytes(&server);
+    let before = server.memory_bytes();
     for length in ["67108864", "10737418240", "99999999999999999999999999"] {
         let message = Message::new("tools/list")
             .header("Content-Length", length)
@@ -134,7 +122,7 @@ fn p07_a_body_over_the_limit_is_refused_from_its_header() {
         let status = reply.unwrap().status();
         assert!([413, 400].contains(&status), "{length}: {status}");
     }
-    let grown = memory_bytes(&server).saturating_sub(before);
+    let grown = server.memory_bytes().saturating_sub(before);
     assert!(
         grown < 2 * BODY_BYTES_MAX as u64 + (8 << 20),
         "{grown} bytes more"
@@ -206,24 +194,39 @@ fn a_body_just_within_the_limit_is_taken() {
     assert_eq!(server.call("echo", json!({ "text": text })).text(), text);
 }
 
+/// Nests in the arguments, in a member that nobody knows, and as the id.
+fn nested(nest: &str) -> [Message; 3] {
+    let call = Message::call("echo_json", json!({}));
+    let plain = call.json().to_string();
+    [
+        (
+            r#""arguments":{}"#,
+            format!(r#""arguments":{{"x":{nest}}}"#),
+        ),
+        (r#""id":1"#, format!(r#""id":1,"unknown":{nest}"#)),
+        (r#""id":1"#, format!(r#""id":{nest}"#)),
+    ]
+    .map(|(that, this)| {
+        assert!(plain.contains(that), "{plain}");
+        call.clone().body(plain.replace(that, &this))
+    })
+}
+
 #[test]
-fn deep_json_gets_one_answer() {
+fn p06_deep_json_gets_one_answer() {
     let mut server = Server::start(&[FIXTURES], "");
-    for levels in [50, 5_000, 200_000] {
+    for levels in [50, 100, 200, 5_000, 200_000] {
         for (open, close) in [("{\"a\":", "}"), ("[", "]")] {
             let nest = format!("{}1{}", open.repeat(levels), close.repeat(levels));
-            let plain = Message::call("echo_json", json!({})).json().to_string();
-            let deep = plain.replace(
-                r#""arguments":{}"#,
-                &format!(r#""arguments":{{"x":{nest}}}"#),
-            );
-            assert_ne!(plain, deep);
-            let message = Message::call("echo_json", json!({})).body(deep);
-            let what = format!("{levels} levels");
-            let reply = within(&what, Duration::from_secs(1), || server.send(&message));
-            if let Some(error) = reply.response().get("error") {
-                let code = error["code"].as_i64().unwrap();
-                assert!([-32700, -32600, -32602].contains(&code), "{error:#}");
+            for message in nested(&nest) {
+                let what = format!("{levels} levels");
+                let reply = within(&what, Duration::from_secs(1), || server.send(&message));
+                assert_eq!(reply.messages.len(), 1, "{what}");
+                if let Some(error) = reply.response().get("error") {
+                    let code = error["code"].as_i64().unwrap();
+                    assert!([-32700, -32600, -32602].contains(&code), "{error:#}");
+                }
+                assert!(reply.body.len() < 10_000, "{what} came back");
             }
         }
     }

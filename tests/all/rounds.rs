@@ -278,3 +278,39 @@ fn a_question_comes_on_the_stream_if_progress_came_before() {
     assert_eq!(done.text(), "x");
     assert_eq!(done.notifications("notifications/progress").len(), 0);
 }
+
+#[test]
+fn each_round_is_gated_by_its_own_request() {
+    let server = shared();
+    let call = Message::call("ask_again", json!({ "times": 2 }));
+    let asked = ask(&server, &call.clone().asks());
+    let name = answer("name", accept(json!({ "name": "x" })));
+    let mute = server.send(&next(&call, &asked, name.clone()));
+    assert_eq!((mute.status(), mute.code()), (400, -32021), "{mute:?}");
+    // The round that failed has used up nothing.
+    ask(&server, &next(&call.asks(), &asked, name));
+}
+
+#[test]
+fn a_call_whose_record_is_too_large_waits_under_a_name_that_is_good_once() {
+    let server = Server::start(
+        &[FIXTURES],
+        "[plugins.fixtures.limits]\nrecord_bytes = 600\n",
+    );
+    let call = Message::call("ask_again", json!({ "times": 2 })).asks();
+    let mut asked = ask(&server, &call);
+    let long = accept(json!({ "name": "x".repeat(2_000) }));
+    asked = ask(&server, &next(&call, &asked, answer("name", long)));
+    let key = keys(&asked)[0].to_owned();
+    let last = next(&call, &asked, answer(&key, accept(json!({ "name": "y" }))));
+    // Others cannot use it, and do not use it up.
+    let other = Message::call("ask_again", json!({ "times": 3 })).asks();
+    refused(
+        &server,
+        &other.param("requestState", asked["requestState"].clone()),
+    );
+    assert!(server.send(&last).text().ends_with(", y"));
+    let again = server.send(&last);
+    assert_eq!((again.status(), again.code()), (200, -32602));
+    assert!(again.error_text().contains("start again"), "{again:?}");
+}

@@ -24,6 +24,14 @@ pub(crate) fn forgetful() -> Shared {
     start(&SLOT, "linger_ms = 0\n")
 }
 
+/// One that takes the address of a tap for its own.
+pub(crate) fn tapped() -> Shared {
+    static SLOT: OnceLock<Server> = OnceLock::new();
+    let config = "[http]\nallowed_hosts = [\"127.0.0.1\"]\n";
+    let start = || Server::start(&[FIXTURES, CONFORMANCE], config).ends_with_tests();
+    Shared(SLOT.get_or_init(start))
+}
+
 /// A test on the server that lingers, and again on the one that does not.
 macro_rules! with_and_without_lingering {
     ($($(#[$about:meta])* fn $name:ident($server:ident) $body:block)*) => {$(

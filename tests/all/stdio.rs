@@ -295,6 +295,23 @@ fn p26_what_was_asked_last_is_answered() {
 }
 
 #[test]
+fn p26_a_call_that_takes_too_long_then_is_told_so_and_a_task_is_made() {
+    let mut server = StdioServer::start(&[FIXTURES], "");
+    server.send(&call(1, "sleep", json!({ "ms": 60_000 })));
+    let task = Message::call("sleep", json!({ "ms": 60_000 })).tasks();
+    server.send(&modern(2, &task));
+    server.close_input();
+    let made = server.message();
+    assert_eq!(made["result"]["resultType"], "task", "{made:#}");
+    let cut_off = server.message();
+    assert_eq!(
+        cut_off["error"]["data"]["reason"], "shutting_down",
+        "{cut_off:#}"
+    );
+    assert!(server.ended_within(BUSY_END).success());
+}
+
+#[test]
 fn p26_a_stream_is_closed_in_order_at_the_end() {
     for by_signal in [false, true] {
         let mut server = StdioServer::start(&[FIXTURES], "");
@@ -336,6 +353,64 @@ fn p26_a_reader_that_is_gone_is_the_end() {
     std::io::Write::write_all(&mut input, format!("{}\n", discover(1)).as_bytes()).unwrap();
     let status = wait_for("the server to end", PATIENCE, || child.try_wait().unwrap());
     assert!(status.success());
+}
+
+#[test]
+fn p26_a_client_that_reads_nothing_does_not_hold_the_server() {
+    for by_signal in [false, true] {
+        let home = Home::new(&[FIXTURES], "");
+        let mut command = home.subcommand("stdio");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let mut input = child.stdin.take().unwrap();
+        let lines = "{bad\n".repeat(4_000);
+        std::io::Write::write_all(&mut input, lines.as_bytes()).unwrap();
+        if by_signal {
+            let pid = Pid::from_child(&child);
+            // Signals are followed once the server is up: it has begun to answer then.
+            let mut first = [0];
+            std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
+            kill_process(pid, Signal::TERM).unwrap();
+        } else {
+            drop(input);
+        }
+        let status = wait_for("the server to end", PATIENCE, || child.try_wait().unwrap());
+        assert!(status.success());
+    }
+}
+
+#[test]
+fn an_answer_is_for_the_question_that_it_was_given_to() {
+    let mut server = StdioServer::start(&[FIXTURES], "");
+    server.initialize(LATEST, &asks_all());
+    server.send(&request(10, "tools/call", json!({ "name": "ask_one" })));
+    let former = server.message();
+    assert_eq!(former["method"], "elicitation/create");
+    // A response that is none is answered, but under no id: it could be taken for the answer to the client's own request.
+    server.send(&json!({ "jsonrpc": "2.0", "id": former["id"], "result": {}, "error": {} }));
+    let error = server.message();
+    assert_eq!(error["error"]["code"], -32600);
+    assert!(error.get("id").is_none(), "{error:#}");
+    // Another session: its questions have other ids, so what comes late is taken for none of them.
+    server.initialize(LATEST, &asks_all());
+    server.send(&request(1, "tools/call", json!({ "name": "ask_one" })));
+    let accept = |id: &Value, number: i64| {
+        let result = json!({ "action": "accept", "content": { "number": number } });
+        json!({ "jsonrpc": "2.0", "id": id, "result": result })
+    };
+    let asked = loop {
+        let next = server.message();
+        if next["method"] == "elicitation/create" {
+            break next;
+        }
+    };
+    assert_ne!(asked["id"], former["id"]);
+    server.send(&accept(&former["id"], 1));
+    server.send(&accept(&asked["id"], 2));
+    assert_eq!(text(&server.message()), "the number is 2");
 }
 
 #[test]

@@ -325,7 +325,31 @@ fn t16_wire_fields() {
     let before = cancelled.get();
     let ack = cancelled.cancel();
     assert_eq!(ack.result().as_object().unwrap().len(), 2, "{ack:#?}");
-    check_fields(&cancelled.wait("cancelled"), Some(&before));
+    let after = cancelled.wait("cancelled");
+    check_fields(&after, Some(&before));
+    assert!(after["statusMessage"].is_string(), "{after:#}");
+}
+
+#[test]
+fn t16_times_are_the_usual_ones_and_grow_where_they_must() {
+    let server = Server::start(&[FIXTURES], "");
+    let task = server.call_task("ask_one", json!({}));
+    let young = task.get();
+    assert_eq!(
+        (&young["ttlMs"], &young["pollIntervalMs"]),
+        (&json!(3_600_000), &json!(100))
+    );
+    wait_for("the task to be older", PATIENCE, || {
+        (task.get()["pollIntervalMs"] == 500).then_some(())
+    });
+    // An ended task is kept for a while, however short its life was to be.
+    let server = Server::start(&[FIXTURES], "[tasks]\nttl_ms = 20000\n");
+    let task = server.call_task("sleep_required", json!({ "ms": 1 }));
+    let ended = task.wait("completed");
+    let time = |name: &str| -> jiff::Timestamp { ended[name].as_str().unwrap().parse().unwrap() };
+    let age_ms = time("lastUpdatedAt").as_millisecond() - time("createdAt").as_millisecond();
+    let kept_ms = ended["ttlMs"].as_i64().unwrap() - age_ms;
+    assert!((600_000..660_000).contains(&kept_ms), "{ended:#}");
 }
 
 #[test]

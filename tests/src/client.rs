@@ -130,6 +130,15 @@ impl Connection {
     pub fn close(self) {
         let _ = self.stream.get_ref().shutdown(Shutdown::Both);
     }
+
+    /// Breaks it, as a client does that dies.
+    ///
+    /// # Panics
+    /// If the system does not know how.
+    pub fn reset(self) {
+        let socket = socket2::SockRef::from(self.stream.get_ref());
+        socket.set_linger(Some(Duration::ZERO)).unwrap();
+    }
 }
 
 /// A whole reply.
@@ -158,17 +167,7 @@ impl Reply {
     /// # Panics
     /// If one is no JSON, or the schemas find a fault.
     pub fn new(method: &str, head: Head, body: Vec<u8>) -> Self {
-        let kind = head.header("content-type").unwrap_or_default().to_owned();
-        let text = || String::from_utf8(body.clone()).unwrap();
-        let messages = if kind.starts_with("text/event-stream") {
-            let parse = |data: String| parse(&data);
-            let events = http::take_events(&mut text());
-            events.into_iter().map(parse).collect()
-        } else if kind.starts_with("application/json") {
-            vec![parse(&text())]
-        } else {
-            Vec::new()
-        };
+        let messages = messages_of(&head, &body);
         let reply = Self {
             head,
             body,
@@ -247,6 +246,20 @@ impl Reply {
     }
 }
 
+/// The messages in a body: one, or those of an event stream as far as they are whole.
+pub(crate) fn messages_of(head: &Head, body: &[u8]) -> Vec<Value> {
+    let kind = head.header("content-type").unwrap_or_default();
+    let text = || String::from_utf8(body.to_vec()).unwrap();
+    if kind.starts_with("text/event-stream") {
+        let events = http::take_events(&mut text());
+        events.iter().map(|data| parse(data)).collect()
+    } else if kind.starts_with("application/json") {
+        vec![parse(&text())]
+    } else {
+        Vec::new()
+    }
+}
+
 /// The first text of a tool's result, also of one inside a task.
 ///
 /// # Panics
@@ -280,10 +293,10 @@ impl Stream {
         let kind = self.head.header("content-type").unwrap_or_default();
         assert!(kind.starts_with("text/event-stream"), "{:?}", self.head);
         while self.ready.is_empty() {
-            let Some(piece) = self.body.read(&mut self.connection.stream)? else {
+            let Some(piece) = self.piece()? else {
                 return Ok(None);
             };
-            self.text += &String::from_utf8(piece).map_err(io::Error::other)?;
+            self.text += &piece;
             let events = http::take_events(&mut self.text);
             self.ready.extend(events.iter().map(|data| parse(data)));
         }
@@ -292,9 +305,29 @@ impl Stream {
         Ok(Some(message))
     }
 
+    /// The next piece as it comes, with what is no message; none at its end.
+    ///
+    /// # Errors
+    /// If the connection ends within the stream.
+    pub fn piece(&mut self) -> io::Result<Option<String>> {
+        let piece = self.body.read(&mut self.connection.stream)?;
+        piece
+            .map(String::from_utf8)
+            .transpose()
+            .map_err(io::Error::other)
+    }
+
     /// Closes the connection within the stream.
     pub fn close(self) {
         self.connection.close();
+    }
+
+    /// Breaks the connection within the stream.
+    ///
+    /// # Panics
+    /// If the system does not know how.
+    pub fn reset(self) {
+        self.connection.reset();
     }
 }
 

@@ -166,8 +166,10 @@ pub fn take_events(text: &mut String) -> Vec<String> {
             .filter_map(|line| line.strip_prefix("data:"))
             .map(|data| data.strip_prefix(' ').unwrap_or(data))
             .collect();
+        // One without data only names a place to come back to.
+        let data = data.join("\n");
         if !data.is_empty() {
-            events.push(data.join("\n"));
+            events.push(data);
         }
     }
     events

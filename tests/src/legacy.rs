@@ -361,6 +361,19 @@ impl<'a> Session<'a> {
     }
 }
 
+/// Judges what a client of the later version says: a request, a notification, or the answer to a question.
+///
+/// # Errors
+/// What is wrong.
+pub fn said(message: &Value) -> Verdict {
+    let kind = match (message.get("method"), message.get("id")) {
+        (None, _) => "JSONRPCResponse",
+        (_, None) => "JSONRPCNotification",
+        _ => "ClientRequest",
+    };
+    fits(Source::Latest, kind, message)
+}
+
 /// Judges what a server says in a session of this version.
 ///
 /// # Errors

@@ -10,6 +10,7 @@ use crate::wait::{PATIENCE, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fmt::Write as _;
+use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -86,6 +87,28 @@ impl Server {
     /// The id of its process.
     pub fn pid(&self) -> u32 {
         self.child.id()
+    }
+
+    /// Its resident memory.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn memory_bytes(&self) -> u64 {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
+        let kib = status.lines().find_map(|line| {
+            let size = line.strip_prefix("VmRSS:")?.strip_suffix("kB")?;
+            size.trim().parse::<u64>().ok()
+        });
+        kib.unwrap() << 10
+    }
+
+    /// How many files and sockets it has open.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn descriptors(&self) -> usize {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.pid()));
+        open.unwrap().count()
     }
 
     /// What it has said on its standard error.

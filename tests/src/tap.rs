@@ -1,10 +1,9 @@
 //! Listens to a client that nobody here wrote: a proxy that passes every byte on and keeps a copy, to be judged at the end.
 
-use crate::client::Reply;
+use crate::client::messages_of;
 use crate::http::{Body, Head};
-use crate::schema;
-use serde_json::Value;
-use std::io::{self, BufReader, Cursor, Read, Write};
+use crate::overheard::Said;
+use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -84,18 +83,41 @@ fn judge_connection(sent: Vec<u8>, received: Vec<u8>) -> io::Result<Vec<String>>
     let mut methods = Vec::new();
     while let Some(head) = Head::read(&mut sent)? {
         let body = Body::of_request(&head).read_all(&mut sent)?;
-        let request: Value = serde_json::from_slice(&body)?;
-        if let Err(fault) = schema::request(&request) {
-            panic!("the client's request: {fault}");
-        }
-        let method = request["method"].as_str().unwrap_or_default().to_owned();
+        // GET and DELETE are of a session, and say nothing more.
+        let said = if head.start.starts_with("POST ") {
+            Said::judge(&serde_json::from_slice(&body)?)
+        } else {
+            Said::default()
+        };
         // A client that has what it wants may go before the end of the reply.
         let Some(head) = Head::read(&mut received)? else {
             break;
         };
-        let body = Body::of_response(&head).read_all(&mut received)?;
-        Reply::new(&method, head, body);
-        methods.push(method);
+        let (body, is_whole) = what_came(Body::of_response(&head), &mut received)?;
+        let streamed = head.header("content-type") == Some("text/event-stream");
+        if is_whole || streamed {
+            for message in messages_of(&head, &body) {
+                said.verdict(&message)
+                    .unwrap_or_else(|fault| panic!("reply to {}: {fault}", said.method));
+            }
+        }
+        methods.push(said.method);
+        if !is_whole {
+            break;
+        }
     }
     Ok(methods)
+}
+
+/// A body as far as it came, and whether that is all of it: the client may have left.
+fn what_came(mut body: Body, from: &mut impl BufRead) -> io::Result<(Vec<u8>, bool)> {
+    let mut came = Vec::new();
+    loop {
+        match body.read(from) {
+            Ok(Some(piece)) => came.extend(piece),
+            Ok(None) => return Ok((came, true)),
+            Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok((came, false)),
+            Err(error) => return Err(error),
+        }
+    }
 }

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::clock::Stopwatch;
 use crate::host::{self, Profile};
 use crate::toolchain::Choice;
-use crate::{conformance, guests, place, process, tools};
+use crate::{clients, conformance, guests, place, process, tools};
 
 /// One check. The order is the one they run in: what is quick to fail goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -82,7 +82,7 @@ impl Check {
             Self::Fmt => each_workspace(&["fmt", "--all", "--check"]),
             Self::Clippy => clippy(),
             Self::Deny => deny(),
-            Self::Guests => guests::build(Choice::Any),
+            Self::Guests => guests::build(&[], Choice::Any),
             Self::Tests => tests(),
             Self::Replay => replay(),
             Self::Docs => docs(),
@@ -157,13 +157,23 @@ fn deny() -> Result<()> {
     Ok(())
 }
 
-/// The tests drive the real host with real guests, so both are built first.
+/// The tests drive the real host with real guests and clients, so all are made ready first.
 fn tests() -> Result<()> {
-    guests::build(Choice::Any)?;
+    clients::ready()?;
+    guests::build(&[], Choice::Any)?;
     let host = host::build(Profile::Debug)?;
     if !host.is_file() {
         bail!("{} was not built", host.display());
     }
+    // Compiling the engines of JavaScript and Python keeps all cores busy for a while: not beside tests that measure time.
+    let engines = [
+        "test",
+        "--workspace",
+        "--test",
+        "all",
+        "languages::they_load",
+    ];
+    process::run(&mut process::cargo(&engines))?;
     process::run(&mut process::cargo(&["test", "--workspace"]))?;
     for manifest in guests::manifests() {
         process::run(&mut natively(&["test", "--workspace"], &manifest))?;
@@ -173,6 +183,7 @@ fn tests() -> Result<()> {
 
 /// Correctness never depends on a guest that lingers: with a linger time of zero every answer goes through a replay.
 fn replay() -> Result<()> {
+    clients::ready()?;
     // The whole workspace, though one test of it: a single package has other features, and half of it would be built again.
     let mut cargo = process::cargo(&["test", "--workspace", "--test", "all"]);
     process::run(cargo.env("LONGSHORE_TESTS_LINGER_MS", "0"))

@@ -71,7 +71,7 @@ fn binary(arguments: &Arguments) -> Result<PathBuf> {
             .canonicalize()
             .with_context(|| format!("finding {}", host.display()));
     }
-    guests::build(toolchain::Choice::Any)?;
+    guests::build(&[guests::Language::Rust], toolchain::Choice::Any)?;
     host::build(if arguments.release {
         Profile::Release
     } else {

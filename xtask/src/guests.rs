@@ -1,18 +1,20 @@
 //! Owns the building of guests: the example plugins and those that only tests use.
 //!
-//! Each guest says in its own manifest where it goes, so that this file knows none by name:
+//! A guest in Rust says in its manifest where it goes, so that this file knows none by name:
 //! `[package.metadata.longshore] out = "plugins/NAME.wasm"`, relative to the target folder. A guest
-//! in text form says it in its first line, `;; out: guests/FOLDER/NAME.wasm`.
+//! in text form says it in its first line, `;; out: guests/FOLDER/NAME.wasm`. Those in other languages
+//! are in `scripted.rs`.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
+use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::toolchain::{Choice, TARGET, Toolchain};
-use crate::{place, process};
+use crate::{place, process, scripted};
 
 /// The workspaces of guests: examples, and tests' own.
 pub(crate) const WORKSPACES: [&str; 2] = ["plugins", "tests/guests"];
@@ -23,18 +25,45 @@ const TEXTS: &str = "tests/guests/wat";
 /// Both workspaces build here, so that the standard library is compiled once.
 const BUILD: &str = "guest-build";
 
-/// One built component.
-struct Component {
-    /// Relative to the target folder.
-    out: PathBuf,
-    bytes: Vec<u8>,
+/// What a guest is written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Language {
+    /// Rust, and the tests' guests in text form
+    Rust,
+    /// JavaScript, by componentize-js
+    Javascript,
+    /// Python, by componentize-py
+    Python,
 }
 
-/// Build every guest and put its component where it says.
+/// One built component.
+pub(crate) struct Component {
+    /// Relative to the target folder.
+    pub(crate) out: PathBuf,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// Build the guests in some languages, or all if none is named, and put their components where they go.
 ///
 /// # Errors
-/// If there is no compiler for guests, or one does not build; the text names it.
-pub(crate) fn build(choice: Choice) -> Result<()> {
+/// If there is no compiler for a language, or a guest does not build; the text names it.
+pub(crate) fn build(only: &[Language], choice: Choice) -> Result<()> {
+    let build = place::target().join(BUILD);
+    let chosen = |language: &&Language| only.is_empty() || only.contains(language);
+    for language in Language::value_variants().iter().filter(chosen) {
+        let components = match language {
+            Language::Rust => build_rust(choice)?,
+            Language::Javascript => scripted::javascript(&build)?,
+            Language::Python => scripted::python(&build)?,
+        };
+        // What was built before in other languages stays.
+        let list = build.join(format!("outputs-{language:?}.txt").to_lowercase());
+        place_all(&components, &list)?;
+    }
+    Ok(())
+}
+
+fn build_rust(choice: Choice) -> Result<Vec<Component>> {
     let toolchain = Toolchain::ready(choice)?;
     println!("building guests with {toolchain}");
     let mut components = Vec::new();
@@ -42,7 +71,7 @@ pub(crate) fn build(choice: Choice) -> Result<()> {
         components.extend(build_workspace(&toolchain, &workspace)?);
     }
     components.extend(assemble()?);
-    place_all(&components)
+    Ok(components)
 }
 
 /// The manifests of the guests' workspaces.
@@ -146,8 +175,8 @@ fn checked(out: &str, who: &str) -> Result<PathBuf> {
     Ok(PathBuf::from(out))
 }
 
-/// Write what has changed, and remove what an earlier build made and this one does not.
-fn place_all(components: &[Component]) -> Result<()> {
+/// Write what has changed, and remove what is in the list of an earlier build and not in this one.
+fn place_all(components: &[Component], list: &Path) -> Result<()> {
     let target = place::target();
     let mut outs = BTreeSet::new();
     let mut unchanged = 0_usize;
@@ -160,15 +189,14 @@ fn place_all(components: &[Component]) -> Result<()> {
             unchanged += 1;
         }
     }
-    let list = target.join(BUILD).join("outputs.txt");
-    let earlier = fs::read_to_string(&list).unwrap_or_default();
+    let earlier = fs::read_to_string(list).unwrap_or_default();
     for gone in earlier.lines().filter(|line| !outs.contains(*line)) {
         if fs::remove_file(target.join(gone)).is_ok() {
             println!("  removed  target/{gone}");
         }
     }
     let lines: String = outs.iter().map(|out| format!("{out}\n")).collect();
-    replace(&list, lines.as_bytes())?;
+    replace(list, lines.as_bytes())?;
     println!(
         "{} components in target/, {unchanged} of them unchanged",
         components.len()

@@ -9,14 +9,18 @@
 )]
 
 mod checks;
+mod clients;
 mod clock;
 mod conformance;
+mod debian;
 mod fuzz;
 mod guests;
 mod host;
+mod node;
 mod place;
 mod process;
 mod scenarios;
+mod scripted;
 mod suite;
 mod toolchain;
 mod tools;
@@ -44,10 +48,15 @@ enum Command {
     },
     /// Build the example plugins and the test guests
     Plugins {
-        /// Which compiler builds them
+        /// Build those in these languages only, comma-separated
+        #[arg(long, value_delimiter = ',', value_enum)]
+        only: Vec<guests::Language>,
+        /// Which compiler builds those in Rust
         #[arg(long, value_enum, default_value_t)]
         toolchain: toolchain::Choice,
     },
+    /// Install the clients in other languages that the tests drive
+    Clients,
     /// Run every check, in order, up to the first that fails
     Test {
         /// Run these checks only, by name, comma-separated
@@ -63,7 +72,8 @@ enum Command {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Up { listen } => up::up(&listen),
-        Command::Plugins { toolchain } => guests::build(toolchain),
+        Command::Plugins { only, toolchain } => guests::build(&only, toolchain),
+        Command::Clients => clients::ready(),
         Command::Test { only } => checks::run(&only),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Conformance(arguments) => conformance::run(&arguments),

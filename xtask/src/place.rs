@@ -1,6 +1,7 @@
 //! Owns where things lie: the checkout, its build outputs, and the cache that outlives a checkout.
 
 use std::env;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
@@ -42,4 +43,16 @@ pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     env::split_paths(&env::var_os("PATH")?)
         .map(|folder| folder.join(name))
         .find(|file| file.is_file())
+}
+
+/// The search path, with these folders before all others.
+///
+/// # Errors
+/// If one of them cannot be in a search path.
+pub(crate) fn path_with(folders: &[&Path]) -> Result<OsString> {
+    let mut folders: Vec<_> = folders.iter().map(|folder| folder.to_path_buf()).collect();
+    if let Some(path) = env::var_os("PATH") {
+        folders.extend(env::split_paths(&path));
+    }
+    env::join_paths(folders).context("extending PATH")
 }

@@ -8,15 +8,16 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 
+use crate::node::Node;
 use crate::scenarios::Scenario;
-use crate::{place, process, tools};
+use crate::{place, process};
 
 const PACKAGE: &str = "node_modules/@modelcontextprotocol/conformance";
 
 /// The installed suite.
 #[derive(Debug)]
 pub(crate) struct Suite {
-    node: PathBuf,
+    node: Node,
     script: PathBuf,
 }
 
@@ -35,18 +36,11 @@ impl Suite {
     /// # Errors
     /// If node or npm is missing or fails.
     pub(crate) fn ready() -> Result<Self> {
-        let node = tools::node()?;
+        let node = Node::ready()?;
         let pins = place::root().join("tests/conformance");
         let home = place::cache()?.join("conformance");
-        let files = ["package.json", "package-lock.json"];
-        let same = |file: &str| fs::read(home.join(file)).ok() == fs::read(pins.join(file)).ok();
         let script = home.join(PACKAGE).join("dist/index.js");
-        // The lock file comes last into the folder, so that it stands there only once all is
-        // installed.
-        if !(script.is_file() && files.into_iter().all(same)) {
-            println!("installing the conformance suite in {}", home.display());
-            install(&pins, &home)?;
-        }
+        node.packages(&pins, &home)?;
         Ok(Self { node, script })
     }
 
@@ -84,26 +78,10 @@ impl Suite {
     }
 
     fn command(&self) -> Command {
-        let mut command = Command::new(&self.node);
+        let mut command = Command::new(&self.node.program);
         command.arg(&self.script);
         command
     }
-}
-
-fn install(pins: &Path, home: &Path) -> Result<()> {
-    if home.exists() {
-        fs::remove_dir_all(home).with_context(|| format!("emptying {}", home.display()))?;
-    }
-    let fresh = home.with_extension("new");
-    if fresh.exists() {
-        fs::remove_dir_all(&fresh)?;
-    }
-    fs::create_dir_all(&fresh)?;
-    for file in ["package.json", "package-lock.json"] {
-        fs::copy(pins.join(file), fresh.join(file)).with_context(|| format!("copying {file}"))?;
-    }
-    tools::npm(&fresh, &["ci"])?;
-    fs::rename(&fresh, home).context("putting the suite in its place")
 }
 
 /// `FOLDER/server-NAME-STAMP/checks.json`.

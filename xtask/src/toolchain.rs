@@ -1,10 +1,8 @@
-//! Owns the compiler for guests: which one is there, and how a missing one is had.
+//! Owns the compiler for guests in Rust: which one is there, and how a missing one is had.
 //!
 //! The usual one is rustup's `wasm32-wasip2` target. Where rustup cannot download, Debian's
 //! packages build the same target, with the standard library compiled from its source.
 
-use std::env;
-use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -12,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use clap::ValueEnum;
 
-use crate::{place, process};
+use crate::{debian, place, process};
 
 /// What guests are compiled for.
 pub(crate) const TARGET: &str = "wasm32-wasip2";
@@ -145,24 +143,12 @@ fn debian() -> Result<Toolchain> {
 }
 
 fn install_packages() -> Result<()> {
-    let packages = PACKAGES.join(" ");
-    if place::on_path("apt-get").is_none() || !rustix::process::geteuid().is_root() {
-        bail!("Debian's packages ({packages}) need a Debian system and its administrator");
-    }
-    println!("installing Debian's packages for guests: {packages}");
-    let apt = |arguments: &[&str]| {
-        let mut command = Command::new("apt-get");
-        command
-            .args(arguments)
-            .env("DEBIAN_FRONTEND", "noninteractive");
-        process::run(&mut command)
-    };
-    apt(&["update", "-q"])?;
-    let mut install = vec!["install", "-q", "-y", "--no-install-recommends"];
-    install.extend(PACKAGES);
-    apt(&install)?;
+    debian::install(&PACKAGES, "guests")?;
     if !packages_are_installed() {
-        bail!("Debian's packages are installed but lack a part: {packages}");
+        bail!(
+            "Debian's packages are installed but lack a part: {}",
+            PACKAGES.join(" ")
+        );
     }
     Ok(())
 }
@@ -184,18 +170,13 @@ fn component_linker() -> Result<PathBuf> {
 }
 
 fn debian_environment(command: &mut Command, linker: &Path) -> Result<()> {
-    let mut folders = vec![linker.to_path_buf()];
-    if let Some(path) = env::var_os("PATH") {
-        folders.extend(env::split_paths(&path));
-    }
-    let path: OsString = env::join_paths(folders).context("extending PATH by the linker")?;
     let flags =
         format!("-Clink-self-contained=no -L{LIBC} -Clink-arg=--wasm-ld-path={CORE_LINKER}");
     command
         .env("RUSTC", RUSTC)
         // A released compiler builds the standard library only if told that it may.
         .env("RUSTC_BOOTSTRAP", "1")
-        .env("PATH", path)
+        .env("PATH", place::path_with(&[linker])?)
         .env("CARGO_TARGET_WASM32_WASIP2_LINKER", LINKER)
         .env("CARGO_TARGET_WASM32_WASIP2_RUSTFLAGS", flags)
         // Set by `cargo run` for the active compiler; Debian's must find its own libraries.

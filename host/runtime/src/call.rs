@@ -1,12 +1,13 @@
 //! What a run needs to know of a call. All of it is durable with a task, so that the call can run again.
 
 use crate::contract::{ClientFeatures, CompletionTarget, LogLevel};
+use crate::grants::GrantsPrint;
 use crate::limits::Limits;
 use serde::{Deserialize, Serialize};
 
 /// The replay ABI: how a record relates to what a guest sees. It changes with the meaning of a record's entries, with what is
 /// recorded, and with anything a guest can observe that is not.
-pub(crate) const REPLAY_ABI: u32 = 1;
+pub(crate) const REPLAY_ABI: u32 = 2;
 
 /// One call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct Call {
     pub started_ms: u64,
     /// The limits that hold for each of its runs.
     pub limits: Limits,
+    /// The grants that it began under. A record is good for the same ones only.
+    #[serde(default)]
+    pub grants: GrantsPrint,
     /// The guest's own id for it.
     pub external_id: Option<String>,
     /// The replay ABI of the host that began it.
@@ -102,7 +106,11 @@ impl Call {
     ///
     /// # Errors
     /// If the system has no random numbers.
-    pub fn begin(work: Work, context: Context, limits: Limits) -> Result<Self, getrandom::Error> {
+    pub fn begin(
+        work: Work,
+        context: Context,
+        (limits, grants): (Limits, GrantsPrint),
+    ) -> Result<Self, getrandom::Error> {
         let mut seed = [0; 32];
         getrandom::fill(&mut seed)?;
         let started_ms = crate::clock::unix_ms();
@@ -112,6 +120,7 @@ impl Call {
             seed,
             started_ms,
             limits,
+            grants,
             external_id: None,
             abi: REPLAY_ABI,
         })

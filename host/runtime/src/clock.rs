@@ -20,6 +20,12 @@ pub(crate) fn instant() -> Instant {
     Instant::now()
 }
 
+/// Time of a processor that this thread has had.
+pub(crate) fn thread_cpu() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    Duration::try_from(time).unwrap_or_default()
+}
+
 /// Wait. Cancelling it has no effect beyond not waiting.
 #[allow(clippy::disallowed_methods, reason = "the home of waiting")]
 pub(crate) async fn sleep(duration: Duration) {

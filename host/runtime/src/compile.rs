@@ -6,7 +6,7 @@
 //! The cache is a private folder. An entry is named by version and by everything that wasmtime requires to be the same where
 //! a component is compiled and where it runs; it is used only if its MAC, whose key the child never sees, is right.
 
-use crate::engine;
+use crate::engine::{self, Metering};
 use crate::files;
 use crate::plugin::{PluginError, Version};
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
@@ -40,7 +40,15 @@ const COMPILED_BYTES_MAX: u64 = 512 << 20;
 /// What a child says of a failure is cut here.
 const COMPLAINT_BYTES_MAX: u64 = 4 << 10;
 
-/// Serve as the child: a component on standard input, the compiled one on standard output.
+/// What the child reads before the component: whether a guest's work is counted.
+fn tag(metering: Metering) -> u8 {
+    match metering {
+        Metering::Fuel => b'f',
+        Metering::Off => b'-',
+    }
+}
+
+/// Serve as the child: a tag and a component on standard input, the compiled one on standard output.
 ///
 /// The two arguments are the limits of [`Compiler`]; the child sets them for itself before it reads a byte.
 pub fn child_main(memory_bytes: u64, cpu_s: u64) -> ExitCode {
@@ -67,9 +75,14 @@ fn compile_stdin(memory_bytes: u64, cpu_s: u64) -> Result<(), String> {
     io::stdin()
         .read_to_end(&mut component)
         .map_err(|error| error.to_string())?;
-    let engine = engine::compiling().map_err(|error| error.to_string())?;
+    let (metering, component) = match component.split_first() {
+        Some((first, rest)) if *first == tag(Metering::Fuel) => (Metering::Fuel, rest),
+        Some((first, rest)) if *first == tag(Metering::Off) => (Metering::Off, rest),
+        _ => return Err("there is no component to compile".to_owned()),
+    };
+    let engine = engine::compiling(metering).map_err(|error| error.to_string())?;
     let compiled = engine
-        .precompile_component(&component)
+        .precompile_component(component)
         .map_err(|error| format!("{error:#}"))?;
     io::stdout()
         .write_all(&compiled)
@@ -77,7 +90,7 @@ fn compile_stdin(memory_bytes: u64, cpu_s: u64) -> Result<(), String> {
 }
 
 impl Compiler {
-    async fn compile(&self, component: &[u8]) -> Result<Vec<u8>, PluginError> {
+    async fn compile(&self, metering: Metering, component: &[u8]) -> Result<Vec<u8>, PluginError> {
         let mut child = tokio::process::Command::new(&self.program)
             .args(&self.args)
             .arg(self.memory_bytes.to_string())
@@ -105,6 +118,7 @@ impl Compiler {
             let (_, out, _) = tokio::join!(
                 // A child that stops reading says why on its way out.
                 async {
+                    let _ = stdin.write_all(&[tag(metering)]).await;
                     let _ = stdin.write_all(component).await;
                     drop(stdin);
                 },
@@ -142,23 +156,25 @@ pub(crate) struct CompileCache {
     folder: PathBuf,
     key: [u8; 32],
     compiler: Compiler,
-    compatibility: String,
     /// Compilers at once.
     compiling: Semaphore,
 }
 
+/// Names everything that must be the same where a component is compiled and where it runs.
+fn compatibility(engine: &Engine) -> String {
+    let mut hasher = Blake3Hasher(blake3::Hasher::new());
+    engine.precompile_compatibility_hash().hash(&mut hasher);
+    hasher.0.finalize().to_hex()[..16].to_owned()
+}
+
 impl CompileCache {
-    pub(crate) fn open(folder: PathBuf, compiler: Compiler, engine: &Engine) -> io::Result<Self> {
+    pub(crate) fn open(folder: PathBuf, compiler: Compiler) -> io::Result<Self> {
         files::private_folder(&folder)?;
         let key = files::read_or_make_key(&folder.join("mac.key"))?;
-        let mut hasher = Blake3Hasher(blake3::Hasher::new());
-        engine.precompile_compatibility_hash().hash(&mut hasher);
-        let compatibility = hasher.0.finalize().to_hex()[..16].to_owned();
         Ok(Self {
             folder,
             key,
             compiler,
-            compatibility,
             compiling: Semaphore::new(compilers_max()),
         })
     }
@@ -166,13 +182,13 @@ impl CompileCache {
     /// The component of this version, from the cache or compiled now.
     pub(crate) async fn load(
         &self,
-        engine: &Engine,
+        (engine, metering): (&Engine, Metering),
         version: &Version,
         component: &[u8],
     ) -> Result<Component, PluginError> {
         let path = self
             .folder
-            .join(format!("{version}-{}.cwasm", self.compatibility));
+            .join(format!("{version}-{}.cwasm", compatibility(engine)));
         if self.is_own(&path) {
             match map_compiled(engine, &path) {
                 Ok(found) => return Ok(found),
@@ -183,7 +199,9 @@ impl CompileCache {
         }
         // The semaphore is never closed.
         let seat = self.compiling.acquire().await;
-        let compiled = self.compiler.compile(component).await?;
+        // It may take a quarter of a minute, and nothing else is said of it until the plugin is served.
+        tracing::info!(%version, bytes = component.len(), "compiling a component");
+        let compiled = self.compiler.compile(metering, component).await?;
         drop(seat);
         files::write_whole(&mac_path(&path), self.mac(&path, &compiled).as_bytes())
             .and_then(|()| files::write_whole(&path, &compiled))

@@ -4,6 +4,7 @@
 
 use crate::guest::{self, Guest};
 use crate::limits::STACK_BYTES;
+use std::sync::Arc;
 use std::time::Duration;
 use wasmtime::component::Linker;
 use wasmtime::{
@@ -27,11 +28,20 @@ const KEEP_RESIDENT_BYTES: usize = 256 << 10;
 /// Warm slots that are kept; a Python guest leaves 400 KB in each.
 const WARM_SLOTS_MAX: u32 = 100;
 
+/// Whether a guest's work is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Metering {
+    /// In fuel. Its checks cost a guest up to a third of its speed.
+    Fuel,
+    /// Not at all, by the operator's choice: time is the only bound on its work.
+    Off,
+}
+
 /// What must be the same where a component is compiled and where it runs.
-fn base_config() -> Config {
+fn base_config(metering: Metering) -> Config {
     let mut config = Config::new();
     config
-        .consume_fuel(true)
+        .consume_fuel(metering == Metering::Fuel)
         .epoch_interruption(true)
         // Without it a fresh instance costs a third less; no async components are supported.
         .concurrency_support(false)
@@ -43,8 +53,8 @@ fn base_config() -> Config {
 }
 
 /// An engine that compiles and does not run.
-pub(crate) fn compiling() -> Result<Engine> {
-    Engine::new(&base_config())
+pub(crate) fn compiling(metering: Metering) -> Result<Engine> {
+    Engine::new(&base_config(metering))
 }
 
 fn pool(slots: u32) -> PoolingAllocationConfig {
@@ -64,11 +74,11 @@ fn pool(slots: u32) -> PoolingAllocationConfig {
 }
 
 fn running(slots: u32) -> Result<Engine> {
-    let mut config = base_config();
+    let mut config = base_config(Metering::Fuel);
     config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(slots)));
     Engine::new(&config).or_else(|error| {
         tracing::warn!(%error, "no pool of instances is to be had here; a call will cost more");
-        compiling()
+        compiling(Metering::Fuel)
     })
 }
 
@@ -76,20 +86,39 @@ fn running(slots: u32) -> Result<Engine> {
 pub(crate) struct Host {
     pub(crate) engine: Engine,
     pub(crate) linker: Linker<Guest>,
-    threads: Option<tokio::runtime::Runtime>,
+    pub(crate) metering: Metering,
+    threads: Arc<Threads>,
 }
+
+/// Where guests run. The last host that uses them ends them.
+struct Threads(Option<tokio::runtime::Runtime>);
 
 impl Host {
     /// A host for at most `slots` guests at once.
     pub(crate) fn new(slots: u32) -> Result<Self> {
-        let engine = running(slots)?;
+        let threads = Arc::new(Threads(Some(threads()?)));
+        Self::on(running(slots)?, Metering::Fuel, threads)
+    }
+
+    /// A host for guests whose work is not counted, on the same threads. Without a pool: they are few, and a second one would take
+    /// as much address space again.
+    pub(crate) fn unmetered(&self) -> Result<Self> {
+        Self::on(
+            compiling(Metering::Off)?,
+            Metering::Off,
+            self.threads.clone(),
+        )
+    }
+
+    fn on(engine: Engine, metering: Metering, threads: Arc<Threads>) -> Result<Self> {
         let mut linker = Linker::new(&engine);
         guest::link(&mut linker)?;
         tick(&engine)?;
         Ok(Self {
-            linker,
-            threads: Some(threads()?),
             engine,
+            linker,
+            metering,
+            threads,
         })
     }
 
@@ -97,15 +126,16 @@ impl Host {
     pub(crate) fn threads(&self) -> &tokio::runtime::Handle {
         // It is only taken in `drop`.
         self.threads
+            .0
             .as_ref()
             .expect("the threads live as long as the host")
             .handle()
     }
 }
 
-impl Drop for Host {
+impl Drop for Threads {
     fn drop(&mut self) {
-        if let Some(threads) = self.threads.take() {
+        if let Some(threads) = self.0.take() {
             threads.shutdown_background();
         }
     }

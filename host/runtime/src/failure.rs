@@ -48,6 +48,17 @@ pub enum Failure {
 }
 
 impl Failure {
+    /// The same failure, with what the guest was denied before: that may be why.
+    pub(crate) fn after_denial(mut self, denied: &str) -> Self {
+        match &mut self {
+            Self::Raised { error, .. } => error.message = format!("{}. {denied}", error.message),
+            Self::Trap(text) => *text = format!("{text}. {denied}"),
+            Self::NoResult { refused } => *refused = Some(denied.to_owned()),
+            Self::Limit(_) | Self::Diverged { .. } | Self::Busy { .. } | Self::Unavailable(_) => {}
+        }
+        self
+    }
+
     /// The stable name of the reason, for `data.reason`.
     pub fn reason(&self) -> &'static str {
         match self {

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// The limits of one run. Stored with a call, so that a replay meets the same ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Limits {
     /// Work of the guest, in units of wasmtime's fuel: about 6 to 10 thousand million make a second of one core.
     pub fuel: u64,
@@ -31,6 +32,16 @@ pub struct Limits {
     pub random_bytes: u64,
     /// Progress reports a second; those that come faster are dropped.
     pub progress_per_second: u32,
+    /// HTTP requests in one run.
+    pub http_requests: u32,
+    /// Time of one request, from the look-up of its host to the end of its response, in milliseconds.
+    pub http_time_ms: u64,
+    /// Body of one request, in bytes.
+    pub http_request_bytes: u64,
+    /// Body of one response, in bytes.
+    pub http_response_bytes: u64,
+    /// Fields of one request or response as the host keeps them, in bytes: names, values, and some 100 for each.
+    pub http_field_bytes: u64,
 }
 
 impl Default for Limits {
@@ -50,6 +61,12 @@ impl Default for Limits {
             handles: 1_000,
             random_bytes: 1 << 20,
             progress_per_second: 20,
+            http_requests: 100,
+            http_time_ms: 30_000,
+            http_request_bytes: 4 << 20,
+            http_response_bytes: 16 << 20,
+            // Common servers take 8 KiB of fields.
+            http_field_bytes: 16 << 10,
         }
     }
 }
@@ -75,6 +92,16 @@ pub enum Limit {
     Handles,
     /// [`Limits::random_bytes`].
     RandomBytes,
+    /// [`Limits::http_requests`].
+    HttpRequests,
+    /// [`Limits::http_time_ms`].
+    HttpTime,
+    /// [`Limits::http_request_bytes`].
+    HttpRequestBytes,
+    /// [`Limits::http_response_bytes`].
+    HttpResponseBytes,
+    /// [`Limits::http_field_bytes`].
+    HttpFieldBytes,
     /// The stack of the guest, the same for all: 512 KiB.
     Stack,
 }
@@ -83,6 +110,19 @@ impl Limit {
     /// Whether it is the same for all and cannot be set.
     pub fn is_fixed(self) -> bool {
         self == Self::Stack
+    }
+
+    /// Whether the guest is told by an error, so that what it says after it is a consequence.
+    pub(crate) fn is_told(self) -> bool {
+        matches!(
+            self,
+            Self::ResultBytes
+                | Self::Questions
+                | Self::HttpRequests
+                | Self::HttpTime
+                | Self::HttpRequestBytes
+                | Self::HttpResponseBytes
+        )
     }
 
     /// The stable name.
@@ -97,6 +137,11 @@ impl Limit {
             Self::HostCallBytes => "host_call_bytes",
             Self::Handles => "handles",
             Self::RandomBytes => "random_bytes",
+            Self::HttpRequests => "http_requests",
+            Self::HttpTime => "http_time_ms",
+            Self::HttpRequestBytes => "http_request_bytes",
+            Self::HttpResponseBytes => "http_response_bytes",
+            Self::HttpFieldBytes => "http_field_bytes",
             Self::Stack => "stack_bytes",
         }
     }
@@ -118,6 +163,11 @@ impl Limits {
             Limit::HostCallBytes => self.host_call_bytes,
             Limit::Handles => self.handles.into(),
             Limit::RandomBytes => self.random_bytes,
+            Limit::HttpRequests => self.http_requests.into(),
+            Limit::HttpTime => self.http_time_ms,
+            Limit::HttpRequestBytes => self.http_request_bytes,
+            Limit::HttpResponseBytes => self.http_response_bytes,
+            Limit::HttpFieldBytes => self.http_field_bytes,
             Limit::Stack => STACK_BYTES,
         }
     }

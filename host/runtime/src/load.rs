@@ -4,10 +4,12 @@ use crate::call::{Call, Context, Work};
 use crate::compile::CompileCache;
 use crate::contract::{ClientFeatures, ResourceEntry};
 use crate::engine::Host;
+use crate::grants::Grants;
 use crate::limits::Limits;
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
+use crate::registry::PluginSettings;
 use crate::run::{self, Exports, Listing, Seat};
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
 use wasmtime::component::{Component, types::ComponentItem};
@@ -25,6 +27,8 @@ const COMPONENT_LAYER: &[u8] = &[0x01, 0x00];
 
 pub(crate) struct Loader {
     pub(crate) host: Arc<Host>,
+    /// Made when the first plugin needs it.
+    pub(crate) unmetered: OnceLock<Arc<Host>>,
     pub(crate) cache: CompileCache,
     /// Listings at once: they run guests, and have few slots of their own.
     pub(crate) listings: Semaphore,
@@ -36,21 +40,27 @@ impl Loader {
         &self,
         name: &str,
         bytes: &[u8],
-        limits: Limits,
+        settings: PluginSettings,
     ) -> Result<Plugin, PluginError> {
         let version = Version::of(bytes);
-        let component = self.compiled(&version, bytes).await?;
-        let pre = self
-            .host
+        let PluginSettings {
+            limits,
+            grants,
+            unmetered,
+        } = settings;
+        let host = self.host_for(unmetered)?;
+        let component = self.compiled(&host, &version, bytes).await?;
+        let pre = host
             .linker
             .instantiate_pre(&component)
-            .map_err(|error| PluginError::Import(format!("{error:#}")))?;
+            .map_err(|error| PluginError::Import(missing_import(&component, &error)))?;
         let exports = Exports::find(&pre)?
             .ok_or_else(|| PluginError::NotAPlugin(missing_export(&component)))?;
-        let seat = listing_seat(name, &limits)?;
-        let (host, asked, asked_exports) = (self.host.clone(), pre.clone(), exports.clone());
+        let seat = listing_seat(name, &limits, &grants)?;
+        let (asked, asked_exports) = (pre.clone(), exports.clone());
+        let asked_host = host.clone();
         let listing = self
-            .ask(async move { run::list(&host, &asked, &asked_exports, seat).await })
+            .ask(async move { run::list(&asked_host, &asked, &asked_exports, seat).await })
             .await?;
         check_counts(&listing)?;
         Ok(Plugin {
@@ -62,6 +72,8 @@ impl Loader {
             templates: listing.templates,
             completes: exports.completes(),
             limits,
+            grants,
+            host,
             pre,
             exports,
         })
@@ -72,10 +84,10 @@ impl Loader {
         &self,
         plugin: &Arc<Plugin>,
     ) -> Result<Vec<ResourceEntry>, PluginError> {
-        let seat = listing_seat(&plugin.name, &plugin.limits)?;
-        let (host, plugin) = (self.host.clone(), plugin.clone());
+        let seat = listing_seat(&plugin.name, &plugin.limits, &plugin.grants)?;
+        let plugin = plugin.clone();
         let resources = self
-            .ask(async move { run::list_resources(&host, &plugin, seat).await })
+            .ask(async move { run::list_resources(&plugin.host, &plugin, seat).await })
             .await?;
         check_count("resources", resources.len())?;
         Ok(resources)
@@ -84,7 +96,7 @@ impl Loader {
     /// What a component says of itself, without running it.
     pub(crate) async fn inspect(&self, bytes: &[u8]) -> Result<Inspection, PluginError> {
         let version = Version::of(bytes);
-        let component = self.compiled(&version, bytes).await?;
+        let component = self.compiled(&self.host, &version, bytes).await?;
         let engine = &self.host.engine;
         let ty = component.component_type();
         Ok(Inspection {
@@ -101,14 +113,33 @@ impl Loader {
         })
     }
 
-    async fn compiled(&self, version: &Version, bytes: &[u8]) -> Result<Component, PluginError> {
+    fn host_for(&self, unmetered: bool) -> Result<Arc<Host>, PluginError> {
+        if !unmetered {
+            return Ok(self.host.clone());
+        }
+        if let Some(host) = self.unmetered.get() {
+            return Ok(host.clone());
+        }
+        let host = self.host.unmetered();
+        let host = host.map_err(|error| PluginError::Storage(format!("the engine: {error:#}")))?;
+        // Two that come at once make two, and one is kept.
+        Ok(self.unmetered.get_or_init(|| Arc::new(host)).clone())
+    }
+
+    async fn compiled(
+        &self,
+        host: &Host,
+        version: &Version,
+        bytes: &[u8],
+    ) -> Result<Component, PluginError> {
         if !bytes.starts_with(MAGIC) || bytes.len() < 8 {
             return Err(PluginError::NotWasm);
         }
         if &bytes[6..8] != COMPONENT_LAYER {
             return Err(PluginError::CoreModule);
         }
-        self.cache.load(&self.host.engine, version, bytes).await
+        let engine = (&host.engine, host.metering);
+        self.cache.load(engine, version, bytes).await
     }
 
     /// On the guests' threads, for a list that computes must not hold up the protocol.
@@ -127,7 +158,7 @@ impl Loader {
 }
 
 /// A place for a listing: a call of nobody's, for nothing.
-fn listing_seat(name: &str, limits: &Limits) -> Result<Seat, PluginError> {
+fn listing_seat(name: &str, limits: &Limits, grants: &Arc<Grants>) -> Result<Seat, PluginError> {
     let nobody = Context {
         features: ClientFeatures::empty(),
         log_level: None,
@@ -137,9 +168,9 @@ fn listing_seat(name: &str, limits: &Limits) -> Result<Seat, PluginError> {
         name: String::new(),
         arguments: String::new(),
     };
-    let call = Call::begin(nothing, nobody, limits.clone())
+    let call = Call::begin(nothing, nobody, (limits.clone(), grants.print()))
         .map_err(|error| PluginError::List(error.to_string()))?;
-    Ok(Seat::for_listing(name, call))
+    Ok(Seat::for_listing(name, call, grants.clone()))
 }
 
 fn check_counts(listing: &Listing) -> Result<(), PluginError> {
@@ -173,6 +204,28 @@ impl<T> Drop for AbortOnDrop<T> {
     fn drop(&mut self) {
         self.0.abort();
     }
+}
+
+/// The packages that a plugin can import, with the versions that are served: others with the same first two numbers do too.
+const OFFERED: [(&str, &str); 2] = [("longshore:plugin/", "0.1"), ("wasi:", "0.2")];
+
+/// Say which import is of another version than is offered, if one is; else what the linker says.
+fn missing_import(component: &Component, error: &wasmtime::Error) -> String {
+    let engine = component.engine();
+    let ty = component.component_type();
+    let other = ty.imports(engine).find_map(|(name, _)| {
+        let (interface, version) = name.split_once('@')?;
+        let (_, offered) = OFFERED
+            .iter()
+            .find(|(package, _)| interface.starts_with(package))?;
+        let is_served = version.starts_with(&format!("{offered}.")) && !version.contains('-');
+        (!is_served).then(|| {
+            format!(
+                "{interface} in version {version}; {offered} is offered, so build it against that"
+            )
+        })
+    });
+    other.unwrap_or_else(|| format!("{error:#}"))
 }
 
 /// Say what is exported instead of the interface of plugins.

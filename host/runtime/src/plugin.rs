@@ -3,12 +3,15 @@
 //! It must not know how it came to be loaded, nor of any call.
 
 use crate::contract::{Prompt, ResourceEntry, ResourceTemplate, Tool};
+use crate::engine::Host;
+use crate::grants::{Grants, GrantsPrint};
 use crate::guest::Guest;
 use crate::limits::Limits;
 use crate::run::Exports;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
+use std::sync::Arc;
 use wasmtime::component::InstancePre;
 
 /// The version of a plugin: SHA-256 of its bytes, in lower-case hexadecimal.
@@ -64,8 +67,18 @@ pub struct Plugin {
     pub completes: bool,
     /// The limits of its runs.
     pub limits: Limits,
+    /// What it may reach.
+    pub grants: Arc<Grants>,
+    pub(crate) host: Arc<Host>,
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) exports: Exports,
+}
+
+impl Plugin {
+    /// What a call of it begins with.
+    pub fn terms(&self) -> (Limits, GrantsPrint) {
+        (self.limits.clone(), self.grants.print())
+    }
 }
 
 impl fmt::Debug for Plugin {

@@ -50,6 +50,16 @@ pub(crate) struct Diverged {
     pub(crate) detail: String,
 }
 
+impl Diverged {
+    /// The guest came to an effect within the recorded stretch.
+    pub(crate) fn at_effect() -> Self {
+        Self {
+            step: 0,
+            detail: "the guest came with an effect, and no record goes beyond one".to_owned(),
+        }
+    }
+}
+
 const CLOCK: u8 = 1;
 const POLL: u8 = 2;
 const NOT_READY: u8 = 3;
@@ -103,7 +113,7 @@ enum Writing {
     On,
     /// An entry did not fit: the record is no longer of use, and the call is pinned.
     Full,
-    /// The caller wants the work to end; nothing of this run will be replayed.
+    /// The caller wants the work to end, or it has had an effect; nothing of this run will be replayed.
     Off,
 }
 

@@ -12,6 +12,7 @@ use crate::content::ContentStore;
 use crate::contract::InputRequest;
 use crate::engine::Host;
 use crate::failure::Failure;
+use crate::grants::Grants;
 use crate::history::History;
 use crate::limits::Limits;
 use crate::load::Loader;
@@ -26,7 +27,7 @@ use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
 use tokio::sync::{Semaphore, broadcast, watch as watch_channel};
 
@@ -50,10 +51,10 @@ pub struct Settings {
     pub queued_calls: u32,
     /// Size of a component file, in bytes.
     pub component_bytes_max: u64,
-    /// The limits of a plugin that has none of its own.
-    pub limits: Limits,
-    /// The limits of plugins that have their own, by name.
-    pub plugin_limits: HashMap<String, Limits>,
+    /// What holds for a plugin of which nothing else is said. It should have no grants.
+    pub plugin: PluginSettings,
+    /// What holds for the others, by name.
+    pub plugins: HashMap<String, PluginSettings>,
     /// What the wire says of a question; the error is for the guest.
     pub check_question: fn(&InputRequest) -> Result<(), String>,
     /// How long a guest may go on when its time is over, or after it has given its result.
@@ -80,6 +81,17 @@ impl Pins {
     pub(crate) fn hold(&self, name: &str) -> bool {
         self.plugins.get(name).copied().unwrap_or(self.all)
     }
+}
+
+/// What the operator says of one plugin.
+#[derive(Clone, Debug, Default)]
+pub struct PluginSettings {
+    /// The limits of its runs.
+    pub limits: Limits,
+    /// What it may reach.
+    pub grants: Arc<Grants>,
+    /// Its work is not counted, so that it runs faster; time is the only bound on it.
+    pub unmetered: bool,
 }
 
 /// A file that is not served, or not in its newest version.
@@ -159,12 +171,13 @@ impl Runtime {
         let history = History::open(history_file.clone(), settings.history_versions)
             .map_err(|error| storage(&history_file, error))?;
         let cache_dir = settings.compile_cache_dir.clone();
-        let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone(), &host.engine)
+        let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone())
             .map_err(|error| storage(&cache_dir, error))?;
         let admission = Admission::new(settings.concurrent_runs, settings.queued_calls);
         let inner = |newsroom: Arc<Newsroom>| Inner {
             loader: Loader {
                 host: host.clone(),
+                unmetered: OnceLock::new(),
                 cache,
                 listings: Semaphore::new(SPARE_SLOTS as usize),
             },
@@ -218,7 +231,8 @@ impl Runtime {
         self.inner.plugin_by_version(name, version).await
     }
 
-    /// Run a call from its record. The run fails at once if the record was made by a host with another replay ABI.
+    /// Run a call from its record. The run fails at once if the record was made by a host with another replay ABI, or under
+    /// other grants.
     pub fn run(
         &self,
         plugin: &Arc<Plugin>,
@@ -227,6 +241,13 @@ impl Runtime {
         patience: Patience,
     ) -> Run {
         let inner = &self.inner;
+        if record.is_some() && call.grants != plugin.grants.print() {
+            let plugin = &plugin.name;
+            let detail = format!(
+                "what the operator grants the plugin {plugin} has changed since the call began"
+            );
+            return run::stillborn(&inner.host, Failure::Diverged { step: 0, detail });
+        }
         if record.is_some() && call.abi != REPLAY_ABI {
             let detail = format!(
                 "the record has replay ABI {}, this host {REPLAY_ABI}",
@@ -240,7 +261,13 @@ impl Runtime {
             newsroom: Some(inner.newsroom.clone()),
         };
         let terms = Terms { rules, patience };
-        run::start(&inner.host, &inner.admission, plugin, (call, record), terms)
+        run::start(
+            &plugin.host,
+            &inner.admission,
+            plugin,
+            (call, record),
+            terms,
+        )
     }
 
     /// A run that fails at once, for a call whose plugin cannot be had.
@@ -319,12 +346,9 @@ impl Inner {
     }
 
     pub(crate) async fn load(&self, name: &str, bytes: &[u8]) -> Result<Plugin, PluginError> {
-        let limits = self
-            .settings
-            .plugin_limits
-            .get(name)
-            .unwrap_or(&self.settings.limits);
-        self.loader.load(name, bytes, limits.clone()).await
+        let settings = &self.settings;
+        let own = settings.plugins.get(name).unwrap_or(&settings.plugin);
+        self.loader.load(name, bytes, own.clone()).await
     }
 
     /// Keep the bytes of a component. They are on disk when this returns.

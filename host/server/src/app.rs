@@ -8,6 +8,7 @@ use crate::leftover::Leftovers;
 use crate::listen::feed::{self, Gathering};
 use crate::listen::hub::Hub;
 use crate::parked::ParkedCalls;
+use crate::rate::CallRate;
 use crate::result::Results;
 use crate::runner::{GuestRunner, Wording};
 use crate::seal::Sealer;
@@ -22,10 +23,11 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -74,13 +76,19 @@ pub(crate) struct App {
     pub(crate) parked: ParkedCalls,
     /// Sessions of older clients over HTTP.
     pub(crate) sessions: Sessions,
+    /// Questions that older clients were asked.
+    pub(crate) questions_asked: Arc<AtomicU64>,
+    /// Guests that wait in memory for answers of older clients.
+    pub(crate) lingering: Arc<Semaphore>,
+    /// How often each caller calls tools.
+    pub(crate) call_rate: CallRate,
     /// What is served; one value at a time.
     pub(crate) catalogue: Served,
     /// Who listens to what.
     pub(crate) hub: Arc<Hub>,
     /// Changes of lists that are yet to be told.
     pub(crate) gathering: Gathering,
-    /// Done when the stop begins: streams end then.
+    /// Done when streams are to end: at the latest when the stop begins.
     pub(crate) stopping: CancellationToken,
     /// Whether requests are taken: after the start, until the shutdown.
     pub(crate) ready: AtomicBool,
@@ -100,10 +108,16 @@ impl fmt::Debug for App {
 /// If something that is needed cannot be had; the text says what.
 pub(crate) async fn serve_http(config: Config) -> anyhow::Result<()> {
     // First, so that a port that is taken shows at once. Who connects now waits until tasks and keys are there.
-    let listener = TcpListener::bind(config.listen)
-        .await
-        .with_context(|| format!("cannot listen at {}", config.listen))?;
+    let listener = TcpListener::bind(config.listen).await.with_context(|| {
+        format!(
+            "cannot listen at {}; choose another address (listen, --listen)",
+            config.listen
+        )
+    })?;
     let address = listener.local_addr()?;
+    if !address.ip().is_loopback() && config.auth.is_empty() {
+        tracing::warn!(%address, "whoever reaches this address may call every tool: let callers have tokens (longshore token NAME)");
+    }
     let stop = Stop::default();
     let (app, mut background) = launch(config, &stop).await?;
     // Whatever the log's format and level: others wait for this line.
@@ -124,6 +138,7 @@ pub(crate) async fn serve_http(config: Config) -> anyhow::Result<()> {
 pub(crate) async fn serve_stdio(config: Config) -> anyhow::Result<()> {
     let stop = Stop::default();
     let (app, mut background) = launch(config, &stop).await?;
+    tracing::info!("serving standard input and output");
     app.run(stdio::serve(&app, &stop), &stop, STDIO_DRAIN).await;
     background.shutdown().await;
     tracing::info!("stopped");
@@ -134,7 +149,7 @@ pub(crate) async fn serve_stdio(config: Config) -> anyhow::Result<()> {
 async fn launch(config: Config, stop: &Stop) -> anyhow::Result<(Arc<App>, JoinSet<()>)> {
     let mut background = JoinSet::new();
     background.spawn(follow_signals(stop.clone())?);
-    let app = Arc::new(App::start(config, stop.begin.clone()).await?);
+    let app = Arc::new(App::start(config, stop.begin.child_token()).await?);
     background.spawn(follow_plugins(app.clone()));
     background.spawn(feed::tell_of_lists(app.clone()));
     background.spawn(feed::tell_of_plugins(app.clone()));
@@ -185,6 +200,8 @@ impl App {
         let listen = &config.listening;
         let hub = Hub::new(listen.streams_max, listen.streams_per_client_max);
         let sessions = Sessions::new(config.sessions.clone());
+        let lingering = Arc::new(Semaphore::new(lingering_max(&config)));
+        let call_rate = CallRate::new(config.host.calls_per_minute);
         Ok(Self {
             hub,
             gathering: Gathering::default(),
@@ -198,6 +215,9 @@ impl App {
             results,
             parked: ParkedCalls::default(),
             sessions,
+            call_rate,
+            questions_asked: Arc::default(),
+            lingering,
             catalogue: Served::default(),
             ready: AtomicBool::new(false),
         })
@@ -241,8 +261,8 @@ pub(crate) fn runtime_settings(
         concurrent_runs: config.host.concurrent_runs,
         queued_calls: config.host.queued_calls,
         component_bytes_max: config.host.component_bytes,
-        limits: config.limits.clone(),
-        plugin_limits: config.plugin_limits(),
+        plugin: config.common_settings(),
+        plugins: config.own_settings(),
         check_question,
         grace: Duration::from_millis(config.tasks.grace_ms),
         pins: config.pins(),
@@ -251,17 +271,24 @@ pub(crate) fn runtime_settings(
     })
 }
 
+/// Guests that may wait in memory for answers. They hold slots; calls must find some.
+fn lingering_max(config: &Config) -> usize {
+    let tasks = config.tasks.lingering_max;
+    tasks.min(config.host.concurrent_runs / 4) as usize
+}
+
 fn engine_settings(config: &Config) -> longshore_tasks::Settings {
     longshore_tasks::Settings {
         keep_ms: config.tasks.keep_ms,
         linger_ms: config.tasks.linger_ms,
-        // They hold slots; calls must find some.
-        lingering_max: config
-            .tasks
-            .lingering_max
-            .min(config.host.concurrent_runs / 4) as usize,
+        lingering_max: lingering_max(config),
         running_bytes_max: usize::try_from(config.tasks.running_bytes_max).unwrap_or(usize::MAX),
         grace_ms: config.tasks.grace_ms,
+        patience: longshore_tasks::Patience {
+            crashes_max: config.tasks.crashes_max,
+            ..longshore_tasks::Settings::default().patience
+        },
+        open_per_principal_max: config.tasks.open_per_principal_max as usize,
         ..longshore_tasks::Settings::default()
     }
 }

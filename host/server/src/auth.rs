@@ -42,6 +42,11 @@ impl Tokens {
         }
     }
 
+    /// Whether there is none, so that everyone is let in.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// Who sends a request with these headers. The look-up is by the digest of what was sent, so its time says nothing of how
     /// much of a token was right.
     ///
@@ -66,6 +71,19 @@ impl Tokens {
         Ok(Principal::new(known))
     }
 }
+
+/// Length of a principal's name, in characters.
+const PRINCIPAL_MAX: usize = 128;
+
+/// Whether a principal with a token can have this name. Whoever called before there were tokens must not be taken for someone.
+pub(crate) fn is_principal(name: &str) -> bool {
+    (1..=PRINCIPAL_MAX).contains(&name.chars().count())
+        && !name.chars().any(char::is_control)
+        && name != Principal::anonymous().as_str()
+}
+
+/// What [`is_principal`] asks of a name.
+pub(crate) const PRINCIPAL_RULE: &str = "a name of 1 to 128 characters, and not anonymous";
 
 /// A new token, and its digest for the configuration; both as text.
 ///

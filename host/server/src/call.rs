@@ -10,9 +10,9 @@ use crate::outcome::{Notices, Outcome};
 use crate::runner;
 use crate::task_methods;
 use crate::wire::{WireError, content};
-use longshore_runtime::contract::{ClientFeatures, TaskSupport};
+use longshore_runtime::contract::{ClientFeatures, TaskSupport, ToolAnnotations};
 use longshore_runtime::{Call, Plugin, Work};
-use longshore_tasks::{self as tasks, Birth, Principal, TaskId, TaskView};
+use longshore_tasks::{self as tasks, Birth, OnCrash, Principal, TaskId, TaskView};
 use std::sync::Arc;
 
 /// A call of a tool, its headers, name and shape found right.
@@ -71,7 +71,7 @@ fn plan(tool: &CatalogueTool, errand: &Errand) -> Result<Plan, WireError> {
 
 /// A task before anything runs.
 async fn create(app: &Arc<App>, errand: &Errand) -> Result<Outcome, WireError> {
-    let call = task_call(&errand.new_call()?, &errand.plugin, &errand.principal)?;
+    let call = task_call(app, &errand.new_call()?, &errand.plugin, &errand.principal)?;
     let view = app
         .engine
         .create(call, birth(app))
@@ -86,6 +86,7 @@ pub(crate) fn birth(app: &App) -> Birth {
     Birth {
         poll_interval_ms: tasks.poll_interval_ms,
         ttl_ms: Some(tasks.ttl_ms),
+        pinned: false,
     }
 }
 
@@ -94,6 +95,7 @@ pub(crate) fn birth(app: &App) -> Birth {
 /// # Errors
 /// -32603 if it cannot be written.
 pub(crate) fn task_call(
+    app: &App,
     call: &Call,
     plugin: &Plugin,
     principal: &Principal,
@@ -103,7 +105,25 @@ pub(crate) fn task_call(
         plugin: plugin.name.clone(),
         version: plugin.version.as_str().to_owned(),
         tool: call.work.subject().to_owned(),
+        on_crash: on_crash(app, plugin, call.work.subject()),
         body: runner::encode_call(call).map_err(|error| WireError::internal("encoding", error))?,
+    })
+}
+
+/// The operator's word, else what the tool says of itself.
+fn on_crash(app: &App, plugin: &Plugin, tool: &str) -> OnCrash {
+    let said = app.config.on_crash(&plugin.name, tool);
+    said.unwrap_or_else(|| {
+        let tool = plugin.tools.iter().find(|listed| listed.name == tool);
+        let hints = tool.and_then(|tool| tool.annotations.as_ref());
+        let harmless = |hints: &ToolAnnotations| {
+            hints.idempotent == Some(true) || hints.read_only == Some(true)
+        };
+        if hints.is_some_and(harmless) {
+            OnCrash::Rerun
+        } else {
+            OnCrash::Resume
+        }
     })
 }
 

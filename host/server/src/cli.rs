@@ -3,7 +3,9 @@
 use crate::admin::{self, Order};
 use crate::app::{self, COMPILE_COMMAND};
 use crate::config::{Config, Flags};
-use crate::{auth, inspect, logs};
+use crate::logs::{self, LastLines};
+use crate::store_command::StoreCommand;
+use crate::{auth, inspect};
 use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
@@ -35,7 +37,7 @@ enum Command {
         dev: bool,
     },
     /// Serve the plugins of a directory to the one client at standard input and output.
-    Stdio(ServeArgs),
+    Stdio(PlaceArgs),
     /// Make a token for a caller, and the lines of the configuration that let it in.
     Token {
         /// Who gets it.
@@ -44,6 +46,9 @@ enum Command {
     /// Look at a plugin, or say which of its versions is served.
     #[command(subcommand)]
     Plugin(PluginCommand),
+    /// Look at the tasks of a stopped server.
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Compile a component from standard input to standard output.
     #[command(name = COMPILE_COMMAND, hide = true)]
     Compile {
@@ -56,12 +61,18 @@ enum Command {
 
 #[derive(Debug, Args)]
 struct ServeArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+    /// Where to listen [default: 127.0.0.1:7777].
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<SocketAddr>,
+}
+
+#[derive(Debug, Args)]
+struct PlaceArgs {
     /// The configuration, in TOML.
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Where to listen [default: 127.0.0.1:7777]; means nothing to `stdio`.
-    #[arg(long, value_name = "ADDR")]
-    listen: Option<SocketAddr>,
     /// The directory of the plugins [default: ./plugins].
     #[arg(long, value_name = "DIR")]
     plugins: Option<PathBuf>,
@@ -70,18 +81,18 @@ struct ServeArgs {
     data: Option<PathBuf>,
 }
 
-impl ServeArgs {
-    /// What they and the file say. From here on there is a log.
-    fn load(self, dev: bool) -> anyhow::Result<Config> {
+impl PlaceArgs {
+    /// What they and the file say. From here on there is a log, until what comes second is dropped.
+    fn load(self, listen: Option<SocketAddr>, dev: bool) -> anyhow::Result<(Config, LastLines)> {
         let flags = Flags {
+            listen,
             dev,
-            listen: self.listen,
             plugins_dir: self.plugins,
             data_dir: self.data,
         };
         let config = Config::load(self.config.as_deref(), flags)?;
-        logs::init(&config);
-        Ok(config)
+        let log = logs::init(&config);
+        Ok((config, log))
     }
 }
 
@@ -179,12 +190,14 @@ pub fn run() -> ExitCode {
             return longshore_runtime::child_main(memory_bytes, cpu_s);
         }
         Command::Serve { args, dev } => args
-            .load(dev)
-            .and_then(|config| block_on(app::serve_http(config))),
-        Command::Stdio(args) => args
-            .load(false)
-            .and_then(|config| block_on(app::serve_stdio(config))),
+            .place
+            .load(args.listen, dev)
+            .and_then(|(config, _log)| block_on(app::serve_http(config))),
+        Command::Stdio(place) => place
+            .load(None, false)
+            .and_then(|(config, _log)| block_on(app::serve_stdio(config))),
         Command::Token { principal } => token(&principal),
+        Command::Store(command) => block_on(command.run()),
         Command::Plugin(command) => plugin(command).and_then(|text| print(&text)),
     };
     match done {
@@ -248,13 +261,23 @@ fn served(answer: &Value) -> anyhow::Result<String> {
     ))
 }
 
-/// The token goes to its owner, the lines to the configuration; nothing is kept.
+/// The lines for the configuration go to standard output, the token beside it: so the one can be appended to the file, and the
+/// other is not.
 fn token(principal: &str) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        auth::is_principal(principal),
+        "{principal:?} cannot be a principal; it must be {}",
+        auth::PRINCIPAL_RULE
+    );
     let (token, sha256) = auth::new_token()?;
-    let principal = toml::Value::from(principal);
+    let named = toml::Value::from(principal);
     print(&format!(
-        "# the token, for its owner alone: {token}\n[[auth.tokens]]\nprincipal = {principal}\nsha256 = \"{sha256}\""
-    ))
+        "\n[[auth.tokens]]\nprincipal = {named}\nsha256 = \"{sha256}\""
+    ))?;
+    eprintln!(
+        "The token, for {principal} alone; it is not kept anywhere:\n{token}\nAppend the lines on standard output to the configuration, and restart the server."
+    );
+    Ok(())
 }
 
 fn block_on<T>(work: impl Future<Output = anyhow::Result<T>>) -> anyhow::Result<T> {

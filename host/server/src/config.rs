@@ -6,14 +6,18 @@
 
 mod callers;
 mod check;
+mod grants;
 mod written;
 
 use crate::auth::Tokens;
+use grants::Sources;
 use longshore_runtime::contract::TaskSupport;
-use longshore_runtime::{Limits, Pins};
+use longshore_runtime::{Grants, Limits, Pins, PluginSettings};
+use longshore_tasks::OnCrash;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub(crate) use callers::SessionSettings;
 pub(crate) use written::{CacheScope, Http, LogFormat};
@@ -64,12 +68,20 @@ pub(crate) struct Config {
 pub(crate) struct PluginConfig {
     /// The limits of its runs.
     pub(crate) limits: Limits,
+    /// Its work is not counted.
+    pub(crate) unmetered: bool,
+    /// What it may reach.
+    pub(crate) grants: Grants,
+    /// Variables of this process and secrets that its grants are to get, once they are read.
+    pub(crate) sources: Sources,
     /// Task support of its tools where the operator's word counts, by tool.
     pub(crate) task_support: BTreeMap<String, TaskSupport>,
     /// What stands before the names of its tools and prompts.
     pub(crate) prefix: String,
     /// Whether its definitions change only by the operator's word, if that differs.
     pub(crate) pin_definitions: Option<bool>,
+    /// What becomes of its calls when the server ends under them, where the operator's word counts, by tool.
+    pub(crate) on_crash: BTreeMap<String, OnCrash>,
 }
 
 /// What the command line says; it wins over the file.
@@ -110,6 +122,14 @@ pub(crate) enum ConfigError {
         /// The key, with its tables.
         key: String,
     },
+    /// A grant of what is not there, or must not be granted.
+    #[error("the configuration: {key}: {problem}")]
+    Grant {
+        /// The key, with its tables.
+        key: String,
+        /// What is wrong, and what to do. Never a secret.
+        problem: String,
+    },
     /// A value that makes no sense.
     #[error("the configuration: {key} is {value}; it must be {expected}")]
     Value {
@@ -140,13 +160,14 @@ impl Config {
             })?,
             None => String::new(),
         };
-        Self::parse(&text, flags).map_err(|error| match error {
+        let config = Self::parse(&text, flags).map_err(|error| match error {
             ConfigError::Syntax { error, .. } => ConfigError::Syntax {
                 path: path.map(Path::to_owned),
                 error,
             },
             other => other,
-        })
+        });
+        grants::read(config?, path)
     }
 
     fn parse(text: &str, flags: Flags) -> Result<Self, ConfigError> {
@@ -160,11 +181,25 @@ impl Config {
         Ok(config)
     }
 
-    /// The limits of plugins that have their own, by name.
-    pub(crate) fn plugin_limits(&self) -> HashMap<String, Limits> {
-        let limits =
-            |(name, plugin): (&String, &PluginConfig)| (name.clone(), plugin.limits.clone());
-        self.plugins.iter().map(limits).collect()
+    /// What holds for a plugin of which the operator says nothing else.
+    pub(crate) fn common_settings(&self) -> PluginSettings {
+        PluginSettings {
+            limits: self.limits.clone(),
+            ..PluginSettings::default()
+        }
+    }
+
+    /// What holds for the others, by name.
+    pub(crate) fn own_settings(&self) -> HashMap<String, PluginSettings> {
+        let own = |(name, plugin): (&String, &PluginConfig)| {
+            let settings = PluginSettings {
+                limits: plugin.limits.clone(),
+                grants: Arc::new(plugin.grants.clone()),
+                unmetered: plugin.unmetered,
+            };
+            (name.clone(), settings)
+        };
+        self.plugins.iter().map(own).collect()
     }
 
     /// Whose definitions change only by the operator's word.
@@ -187,6 +222,11 @@ impl Config {
     /// The operator's word on the task support of a tool.
     pub(crate) fn task_support(&self, plugin: &str, tool: &str) -> Option<TaskSupport> {
         self.plugins.get(plugin)?.task_support.get(tool).copied()
+    }
+
+    /// The operator's word on what becomes of a tool's call when the server ends under it.
+    pub(crate) fn on_crash(&self, plugin: &str, tool: &str) -> Option<OnCrash> {
+        self.plugins.get(plugin)?.on_crash.get(tool).copied()
     }
 }
 
@@ -235,6 +275,26 @@ mod tests {
                 "{key}"
             );
         }
+    }
+
+    #[test]
+    fn the_page_of_limits_has_every_limit_and_its_default() {
+        const PAGE: &str = include_str!("../../../docs/limits.md");
+        let sample: toml::Table = uncommented(SAMPLE).parse().unwrap();
+        let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| `"));
+        let mut told = std::collections::BTreeSet::new();
+        for row in rows {
+            let cells: Vec<&str> = row.split(" | ").collect();
+            let key = cells[0].trim_end_matches('`');
+            let (table, name) = key.split_once('.').unwrap();
+            let default = &sample[table][name];
+            assert_eq!(cells[2], default.to_string(), "{key}");
+            assert!(told.insert(key), "{key} is there twice");
+        }
+        for name in sample["limits"].as_table().unwrap().keys() {
+            assert!(told.contains(format!("limits.{name}").as_str()), "{name}");
+        }
+        assert!(PAGE.contains("524288 bytes; ends"));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Which of the two eras a request is of (rung 10 of the ladder): modern ones stand for themselves, older ones need a session.
 
 use crate::headers::single;
-use crate::ladder::{VERSION_HEADER, missing};
+use crate::ladder::VERSION_HEADER;
 use crate::message::Request;
 use crate::meta::{Meta, VERSION_KEY};
 use crate::wire::error::shortened;
@@ -50,8 +50,31 @@ pub(crate) fn of_http(
         }
         _ if has_session => Ok(era),
         Some(older) => Err(no_session(older)),
-        None => Err(missing(&VERSION_HEADER, VERSION)),
+        None => Err(no_version()),
     }
+}
+
+/// The version that a message of a session states, if it does, must be one of those with sessions; which one was settled when
+/// it began.
+///
+/// # Errors
+/// -32022, status 400.
+pub(crate) fn check_session_version(headers: &HeaderMap) -> Result<(), WireError> {
+    let older = &ALL_VERSIONS[1..];
+    match single(headers, &VERSION_HEADER).map_err(WireError::header_mismatch)? {
+        Some(stated) if !older.contains(&stated) => {
+            Err(WireError::unsupported_version(stated, older))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The error of a request that says nothing of its version.
+fn no_version() -> WireError {
+    WireError::header_mismatch(format!(
+        "the header {VERSION_HEADER} is missing; it must say {VERSION}, or, for {}, begin with initialize",
+        ALL_VERSIONS[1..].join(" and ")
+    ))
 }
 
 /// The error of a request that needs a session and names none.

@@ -38,8 +38,7 @@ impl Errand {
     /// # Errors
     /// -32603 if the system has no random numbers.
     pub(crate) fn new_call(&self) -> Result<Call, WireError> {
-        let limits = self.plugin.limits.clone();
-        Call::begin(self.work.clone(), self.context(), limits).map_err(|error| {
+        Call::begin(self.work.clone(), self.context(), self.plugin.terms()).map_err(|error| {
             WireError::internal(
                 "entropy",
                 format!("the system has no random numbers: {error}"),

@@ -61,7 +61,10 @@ pub(crate) fn of_task(reason: Reason, speaker: &Speaker) -> WireError {
             "the task ended at its time to live; call again, or ask for less at once".to_owned()
         }
         Reason::Interrupted => format!(
-            "the server restarted while {speaker} waited in memory, and it cannot be run again; check what it did, then call again"
+            "the server restarted while {speaker} ran, and it is not run again; check what it did, then call again"
+        ),
+        Reason::CrashLoop => format!(
+            "the server broke down again and again while {speaker} ran, and it was given up; tell the operator of the server"
         ),
         Reason::Diverged => format!(
             "{speaker} asked something else when it was run again; call it again, and if it stays, tell its author"

@@ -20,14 +20,15 @@ use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question, response};
 use futures::future::join_all;
+use longshore_runtime::contract::{InputAnswer, RpcError};
 use longshore_runtime::{
     Call, Failure, Patience, Plugin, Question, Record, Run, Step, Version, Work,
 };
-use longshore_tasks::Checkpoint;
+use longshore_tasks::{Birth, Checkpoint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::time::Instant;
+use tokio::time::{Instant, timeout};
 
 /// How a call is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,6 +120,10 @@ pub(crate) struct Following<'a> {
     offered: BTreeMap<String, String>,
     /// Where the guest asked last, with the answers it has.
     checkpoint: Option<Checkpoint>,
+    /// Answers of an older client, for the question at which the run arrives again.
+    answers: Option<Vec<InputAnswer>>,
+    /// The guest has had an effect outside.
+    acted: bool,
     /// The last progress message.
     message: Option<String>,
 }
@@ -184,6 +189,8 @@ impl<'a> Following<'a> {
             run,
             offered,
             checkpoint,
+            answers: None,
+            acted: false,
             message: None,
         })
     }
@@ -241,7 +248,15 @@ impl<'a> Following<'a> {
             Step::ExternalId(id) => self.call.external_id = Some(id),
             Step::Begin if plan == Plan::AskFirst => return Turn::BecomeTask { begins: true },
             Step::Begin => self.run.proceed(),
+            Step::Effect => {
+                self.acted = true;
+                self.run.permit();
+            }
             Step::NeedsInput { questions, record } => {
+                if let Some(answers) = self.answers.take() {
+                    self.run.answer(answers);
+                    return Turn::GoOn;
+                }
                 self.checkpoint = Some(checkpoint(&questions, record));
                 return self.try_answers(plan);
             }
@@ -304,10 +319,11 @@ impl<'a> Following<'a> {
             call,
             run,
             checkpoint,
+            acted,
             message,
             ..
         } = self;
-        let stored = task_call(&call, &plugin, &errand.principal)?;
+        let stored = task_call(app, &call, &plugin, &errand.principal)?;
         let waiting = checkpoint
             .as_ref()
             .is_some_and(|asked| asked.outstanding().next().is_some());
@@ -323,25 +339,55 @@ impl<'a> Following<'a> {
             message,
             external_id: call.external_id,
         };
+        let birth = Birth {
+            pinned: acted,
+            ..birth(app)
+        };
         let run = TaskRun::adopted(adopted, app.results.clone());
         let adopted = app
             .engine
-            .adopt(stored, birth(app), Box::new(run), checkpoint)
+            .adopt(stored, birth, Box::new(run), checkpoint)
             .await;
         let view = adopted.map_err(task_methods::wire_error)?;
         Ok(handle(app, &view, &errand.principal))
     }
 
-    /// The client is asked in its session, and the guest waits in memory meanwhile. Whatever comes of it reaches the guest.
+    /// The client is asked in its session. Whatever comes of it reaches the guest: it waits in memory for a while if there is
+    /// room, and else leaves it, and another run arrives at the same question by the record.
     async fn ask_in(&mut self, session: &Session, notices: &Notices) {
         let Some(checkpoint) = self.checkpoint.take() else {
             return;
         };
-        let patience = Duration::from_millis(self.app.config.host.input_time_ms);
+        let app = self.app;
+        let patience = Duration::from_millis(app.config.host.input_time_ms);
         let questions = checkpoint.questions.iter();
         let asked = questions.map(|asked| session.ask(&asked.request, patience, notices));
-        let answers = join_all(asked).await;
-        self.run.answer(answers);
+        let mut asked = Box::pin(join_all(asked));
+        let linger = match app.lingering.clone().try_acquire_owned() {
+            Ok(place) => Some((place, Duration::from_millis(app.config.tasks.linger_ms))),
+            Err(_) => None,
+        };
+        let Some(record) = checkpoint.record.clone() else {
+            // What cannot be replayed has to wait in memory, so it must have found a place there.
+            let answers = match linger {
+                Some(_place) => asked.await,
+                None => vec![busy(); checkpoint.questions.len()],
+            };
+            return self.run.answer(answers);
+        };
+        if let Some((_place, stays)) = linger
+            && let Ok(answers) = timeout(stays, &mut asked).await
+        {
+            return self.run.answer(answers);
+        }
+        self.run = app.runtime.failed_run(Failure::Unavailable(
+            "it left memory while it waited".to_owned(),
+        ));
+        self.answers = Some(asked.await);
+        let record = Some(Record::from_bytes(record));
+        self.run = app
+            .runtime
+            .run(&self.plugin, self.call.clone(), record, Patience::Queue);
     }
 
     /// The client is asked; what is needed to go on goes with the question.
@@ -388,6 +434,15 @@ impl<'a> Following<'a> {
             .value("requestState", &state.ok_or(busy)?);
         Ok(Outcome::result(result.finish_result()))
     }
+}
+
+/// There is no room to wait for an answer.
+fn busy() -> InputAnswer {
+    InputAnswer::Refused(RpcError {
+        code: -32603,
+        message: "too many calls wait for answers; try again".to_owned(),
+        data: None,
+    })
 }
 
 fn checkpoint(questions: &[Question], record: Option<Record>) -> Checkpoint {

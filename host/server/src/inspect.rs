@@ -3,11 +3,11 @@
 use crate::app::runtime_settings;
 use crate::catalogue::Offer;
 use crate::config::{Config, Flags};
+use crate::reach::reach;
 use anyhow::Context as _;
 use longshore_runtime::contract::{TaskSupport, Tool};
-use longshore_runtime::{Inspection, Plugin, Runtime};
+use longshore_runtime::{Inspection, Limits, Plugin, Runtime};
 use serde_json::{Value, json};
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub(crate) async fn inspect(
             "component_bytes": inspection.component_bytes,
             "imports": inspection.imports,
             "exports": inspection.exports,
+            "reach": reach(&inspection.imports),
+            "limits": bench.limits_of(file),
         });
         match plugin {
             Ok(plugin) => add_lists(&mut told, &plugin),
@@ -38,7 +40,7 @@ pub(crate) async fn inspect(
         }
         return Ok(serde_json::to_string_pretty(&told)?);
     }
-    let mut text = inspection_text(&inspection);
+    let mut text = inspection_text(&inspection, bench.limits_of(file))?;
     match plugin {
         Ok(plugin) => text.push_str(&lists_text(&plugin)),
         Err(error) => text.push_str(&format!("it cannot be served: {error}")),
@@ -91,6 +93,13 @@ impl Bench {
             _folder: folder,
         })
     }
+
+    /// The limits of a run of this file, were it served under its name.
+    fn limits_of(&self, file: &Path) -> &Limits {
+        let name = file.file_stem().and_then(|name| name.to_str());
+        let plugin = name.and_then(|name| self.config.plugins.get(name));
+        plugin.map_or(&self.config.limits, |plugin| &plugin.limits)
+    }
 }
 
 /// A folder that is removed when it is dropped.
@@ -113,23 +122,25 @@ impl Drop for Folder {
     }
 }
 
-fn inspection_text(inspection: &Inspection) -> String {
+fn inspection_text(inspection: &Inspection, limits: &Limits) -> anyhow::Result<String> {
     let mut text = format!(
         "version {}\nsize    {} bytes\n",
         inspection.version, inspection.component_bytes
     );
-    for (kind, names) in [
-        ("imports", &inspection.imports),
-        ("exports", &inspection.exports),
-    ] {
-        text.push_str(kind);
-        text.push('\n');
-        for name in names {
-            // Writing to a string cannot fail.
-            let _ = writeln!(text, "  {name}");
-        }
-    }
-    text
+    let owned = |name: &String| format!("\n  {name}");
+    text += &list_text("imports", inspection.imports.iter().map(owned));
+    text += &list_text("exports", inspection.exports.iter().map(owned));
+    let reached = reach(&inspection.imports);
+    let reached = reached.iter().map(|line| format!("\n  {line}"));
+    // A language's runtime imports whatever its library might need.
+    text += &list_text("can reach, if it uses what it imports", reached);
+    let limits = serde_json::to_value(limits)?;
+    let limits = limits.as_object().into_iter().flatten();
+    text += &list_text(
+        "limits of a run",
+        limits.map(|(name, limit)| format!("\n  {name} {limit}")),
+    );
+    Ok(text)
 }
 
 fn lists_text(plugin: &Plugin) -> String {

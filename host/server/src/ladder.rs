@@ -64,13 +64,13 @@ async fn serve(app: Arc<App>, request: Request, envelope: Envelope, notices: Not
             let caller = Caller {
                 meta,
                 principal: envelope.principal,
+                peer: envelope.peer,
                 session: None,
             };
             let site = Site {
                 app: &app,
                 catalogue: &catalogue,
                 headers: envelope.headers.as_ref(),
-                peer: envelope.peer,
                 id: &id,
             };
             Box::pin(perform(site, checked, caller, &notices)).await
@@ -182,8 +182,7 @@ fn check_name(
     }
 }
 
-/// -32020: a header is not there that must be.
-pub(crate) fn missing(header: &HeaderName, says: &str) -> WireError {
+fn missing(header: &HeaderName, says: &str) -> WireError {
     WireError::header_mismatch(format!(
         "the header {header} is missing; it must say {says}"
     ))

@@ -28,6 +28,9 @@ use longshore_runtime::contract::ClientFeatures;
 use session::Session;
 use std::sync::Arc;
 
+/// The code of an error that says what a client would have to declare.
+const MISSING_CAPABILITY: i32 = -32021;
+
 /// Serve one request of a session. Dropping the future ends it.
 pub(crate) async fn serve(
     app: Arc<App>,
@@ -36,9 +39,18 @@ pub(crate) async fn serve(
     notices: Notices,
 ) -> Outcome {
     let method = request.method.clone();
+    let is_read = notices.are_read();
+    if method != "ping" {
+        // Who asks for work is ready, whether it said so or not.
+        session.is_ready();
+    }
     let served = Box::pin(answer(&app, &session, request, &notices)).await;
     let result = match served {
         Ok(text) => Ok(legacy::result(session.revision, &method, &text)),
+        Err(error) if error.code == MISSING_CAPABILITY && !is_read => {
+            let message = "the client is to be asked, and can be on a stream only: send the header Accept with text/event-stream";
+            Err(WireError::internal("not_a_stream", message))
+        }
         Err(error) => Err(legacy::error(&method, error)),
     };
     let code = result.as_ref().err().map(|error| error.code);
@@ -91,13 +103,13 @@ async fn work(
     let caller = Caller {
         meta,
         principal: session.principal.clone(),
+        peer: session.peer,
         session: Some(session.clone()),
     };
     let site = Site {
         app,
         catalogue: &catalogue,
         headers: None,
-        peer: None,
         id: &id,
     };
     let outcome = Box::pin(perform(site, checked, caller, notices)).await?;

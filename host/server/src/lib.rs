@@ -2,11 +2,11 @@
 //!
 //! The only part that knows the wire. From the outside in:
 //!
-//! - `cli`, `config`, `logs`, `inspect`: commands and settings.
+//! - `cli`, `config`, `logs`, `inspect`, `reach`, `store_command`: commands and settings, and what a component is.
 //! - `app`: the wiring. `leftover`: what is kept on disk for too long.
 //! - `admin`, `standing`: orders of those who run the server, and what they are told.
 //! - `http`, `stdio`: the transports. They know no method.
-//! - `auth`: who calls.
+//! - `auth`, `rate`: who calls, and how often.
 //! - `message`, `members`, `strict`, `meta`, `method`, `params`, `headers`: reading a request.
 //! - `era`: whether a request stands for itself, or needs a session. `ladder`: the checks of those that do, in their order.
 //!   `legacy`: sessions of older clients.
@@ -53,6 +53,8 @@ mod outcome;
 mod params;
 mod parked;
 mod perform;
+mod rate;
+mod reach;
 mod resolve;
 mod result;
 mod runner;
@@ -61,6 +63,7 @@ mod seal;
 mod standing;
 mod start;
 mod stdio;
+mod store_command;
 mod strict;
 mod task_methods;
 mod wire;

@@ -106,11 +106,15 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
         let message = format!("id must be a string or an integer of at most {ID_BYTES_MAX} bytes");
         return Err(WireError::invalid_request(message).into());
     }
-    if let Some(id) = &id
-        && let Some(answer) = take_answer(&mut members)
+    if members.get("method").is_none()
+        && (members.get("result").is_some() || members.get("error").is_some())
     {
-        let id = id.clone();
-        return Ok(Message::Response(Response { id, answer }));
+        // Its id is one of ours: an error under it would be taken for the answer to a request of the client.
+        let wrong = "a response has an id, and a result or an error";
+        let answer = take_answer(&mut members);
+        let response = id.zip(answer).map(|(id, answer)| Response { id, answer });
+        let response = response.ok_or_else(|| WireError::invalid_request(wrong))?;
+        return Ok(Message::Response(response));
     }
     match shape(&mut members) {
         Ok((method, params, meta)) => Ok(match id {
@@ -129,13 +133,14 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
     }
 }
 
-/// The answer in a response: it has no method, and a result or an error.
+/// The answer in a response: a result or an error, not both.
 fn take_answer(members: &mut Members) -> Option<Result<String, String>> {
-    if members.string("jsonrpc").as_deref() != Some("2.0") || members.get("method").is_some() {
+    if members.string("jsonrpc").as_deref() != Some("2.0") {
         return None;
     }
     let text = |json: Box<RawValue>| String::from(Box::<str>::from(json));
-    match (members.take("result"), members.take("error")) {
+    let error = members.take("error").filter(|error| error.get() != "null");
+    match (members.take("result"), error) {
         (Some(result), None) => Some(Ok(text(result))),
         (None, Some(error)) => Some(Err(text(error))),
         _ => None,
@@ -251,13 +256,39 @@ mod tests {
             r#""jsonrpc":"2.0","method":"m","params":[]"#,
             r#""jsonrpc":"2.0","method":"m","params":{"a":1,"a":1}"#,
             r#""jsonrpc":"2.0","method":"m","params":{"_meta":{"a":1,"a":1}}"#,
-            r#""jsonrpc":"2.0","result":{}"#,
         ] {
             let body = format!(r#"{{"id":"q",{rest}}}"#);
             assert_eq!(fault(&body), (-32600, Some("\"q\"".to_owned())), "{body}");
         }
         let twice = r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#;
         assert_eq!(fault(twice), (-32600, None));
+    }
+
+    #[test]
+    fn a_response_has_a_result_or_an_error() {
+        let read = |rest: &str| read(format!(r#"{{"jsonrpc":"2.0",{rest}}}"#).as_bytes());
+        for (rest, fine) in [
+            (r#""id":1,"result":{}"#, true),
+            (r#""id":1,"result":{},"error":null"#, true),
+            (r#""id":1,"error":{"code":1,"message":"m"}"#, false),
+        ] {
+            match read(rest) {
+                Ok(Message::Response(response)) => assert_eq!(response.answer.is_ok(), fine),
+                other => panic!("{rest}: {other:?}"),
+            }
+        }
+        for wrong in [
+            r#""result":{}"#,
+            r#""id":1,"result":{},"error":{}"#,
+            r#""id":1,"error":null"#,
+        ] {
+            let fault = read(wrong).unwrap_err();
+            assert_eq!(
+                (fault.error.code, fault.id.is_none()),
+                (-32600, true),
+                "{wrong}"
+            );
+        }
     }
 
     #[test]

@@ -7,12 +7,12 @@ use crate::catalogue::{Catalogue, Kind};
 use crate::listen::Listener;
 use crate::outcome::{Notices, Outcome};
 use crate::params::Checked;
+use crate::rate::Who;
 use crate::resolve::Caller;
 use crate::wire::{WireError, given};
 use crate::{call, follow, listen, lists, resolve, task_methods};
 use http::HeaderMap;
 use serde_json::value::RawValue;
-use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Where a request is served.
@@ -22,8 +22,6 @@ pub(crate) struct Site<'a> {
     pub(crate) catalogue: &'a Arc<Catalogue>,
     /// The headers that mirror arguments; `None`: there are none to check.
     pub(crate) headers: Option<&'a HeaderMap>,
-    /// The address that the request comes from.
-    pub(crate) peer: Option<IpAddr>,
     /// Its id.
     pub(crate) id: &'a RawValue,
 }
@@ -42,14 +40,15 @@ pub(crate) async fn perform(
         app,
         catalogue,
         headers,
-        peer,
         id,
     } = site;
     let result = match checked {
         Checked::Discover => Ok(lists::discover(app, catalogue)),
         Checked::List { kind, cursor } => list(app, catalogue, kind, cursor.as_deref()),
         Checked::CallTool(params, rounds) => {
+            let who = Who::of(&caller.principal, caller.peer);
             let request = resolve::tool(catalogue, *params, rounds, headers, caller)?;
+            admit(app, &who)?;
             return Box::pin(call::call(app, &request, notices)).await;
         }
         Checked::GetPrompt {
@@ -69,6 +68,7 @@ pub(crate) async fn perform(
             None => Ok(given::no_completion()),
         },
         Checked::Listen(filter) => {
+            let peer = caller.peer;
             let listener = Listener { id, peer, notices };
             return Box::pin(listen::listen(app, *filter, caller, listener)).await;
         }
@@ -79,6 +79,13 @@ pub(crate) async fn perform(
         Checked::CancelTask { id } => task_methods::cancel(app, &caller.principal, &id).await,
     };
     result.map(Outcome::result)
+}
+
+/// Rung 25, as far as it is about the caller.
+fn admit(app: &App, who: &Who) -> Result<(), WireError> {
+    app.call_rate
+        .admit(who, app.clock.now_ms())
+        .map_err(|wait_ms| WireError::too_many_calls(app.config.host.calls_per_minute, wait_ms))
 }
 
 fn list(

@@ -11,6 +11,7 @@ use http::HeaderMap;
 use longshore_runtime::contract::CompletionTarget;
 use longshore_runtime::{Plugin, Work};
 use longshore_tasks::Principal;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// Who asks, as far as it is known.
@@ -20,6 +21,8 @@ pub(crate) struct Caller {
     pub(crate) meta: Meta,
     /// Who calls.
     pub(crate) principal: Principal,
+    /// The address that it calls from.
+    pub(crate) peer: Option<IpAddr>,
     /// The session of an older client, in which it can be asked while a call goes on.
     pub(crate) session: Option<Arc<Session>>,
 }
@@ -30,6 +33,7 @@ impl Caller {
         Self {
             meta: Meta::of_nobody(),
             principal,
+            peer: None,
             session: None,
         }
     }

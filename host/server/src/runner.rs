@@ -31,10 +31,13 @@ impl GuestRunner {
 }
 
 impl tasks::Runner for GuestRunner {
-    fn start(&self, id: &TaskId, call: &tasks::Call, record: Option<&[u8]>) -> Box<dyn tasks::Run> {
+    fn start(&self, id: &TaskId, call: &tasks::Call, past: tasks::Past<'_>) -> Box<dyn tasks::Run> {
         let speaker = Speaker::of_task(call);
-        let record = record.map(|record| Record::from_bytes(record.to_vec()));
-        let start = start(self.runtime.clone(), call.clone(), record);
+        let record = past
+            .record
+            .map(|record| Record::from_bytes(record.to_vec()));
+        let external_id = past.external_id.map(str::to_owned);
+        let start = start(self.runtime.clone(), call.clone(), record, external_id);
         tracing::debug!(task = %id, plugin = %call.plugin, tool = %call.tool, "a run starts");
         let guest = Guest::Starting(Box::pin(start));
         Box::new(TaskRun::new(guest, speaker, self.results.clone()))
@@ -42,9 +45,18 @@ impl tasks::Runner for GuestRunner {
 }
 
 /// Find the version that the task belongs to, and run it.
-async fn start(runtime: Runtime, call: tasks::Call, record: Option<Record>) -> Run {
+async fn start(
+    runtime: Runtime,
+    call: tasks::Call,
+    record: Option<Record>,
+    external_id: Option<String>,
+) -> Run {
     match find(&runtime, &call).await {
-        Ok((plugin, body)) => runtime.run(&plugin, body, record, Patience::AsLongAsItTakes),
+        Ok((plugin, mut body)) => {
+            // The newest is the one the task has; the call knows only what was before there was a task.
+            body.external_id = external_id.or(body.external_id);
+            runtime.run(&plugin, body, record, Patience::AsLongAsItTakes)
+        }
         Err(reason) => runtime.failed_run(Failure::Unavailable(reason)),
     }
 }
@@ -112,6 +124,8 @@ pub(crate) struct TaskRun {
     asked: Vec<Question>,
     /// The guest waits at `begin`.
     begins: bool,
+    /// The guest waits to have its first effect.
+    acts: bool,
     wished: bool,
 }
 
@@ -138,6 +152,7 @@ impl TaskRun {
             news: VecDeque::new(),
             asked: Vec::new(),
             begins: false,
+            acts: false,
             wished: false,
         }
     }
@@ -190,6 +205,10 @@ impl TaskRun {
                 self.begins = true;
                 return None;
             }
+            Step::Effect => {
+                self.acts = true;
+                tasks::Step::Pinned
+            }
             Step::Progress(progress) => tasks::Step::Progress {
                 message: progress.message,
             },
@@ -219,9 +238,13 @@ impl tasks::Run for TaskRun {
         }
         loop {
             let begins = std::mem::take(&mut self.begins);
+            let acts = std::mem::take(&mut self.acts);
             let run = self.running().await;
             if begins {
                 run.proceed();
+            }
+            if acts {
+                run.permit();
             }
             let step = run.step().await;
             if let Some(step) = self.translate(step) {

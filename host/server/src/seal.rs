@@ -166,7 +166,7 @@ impl Sealer {
 mod tests {
     use super::*;
     use longshore_runtime::contract::ClientFeatures;
-    use longshore_runtime::{Context, Limits, Work};
+    use longshore_runtime::{Context, GrantsPrint, Limits, Work};
 
     fn state(record: Vec<u8>) -> State {
         let context = Context {
@@ -187,7 +187,7 @@ mod tests {
                 version: "0".repeat(64),
                 expires_ms: 1_000,
             },
-            call: Call::begin(work, context, Limits::default()).unwrap(),
+            call: Call::begin(work, context, (Limits::default(), GrantsPrint::default())).unwrap(),
             record: Record::from_bytes(record),
             answers: BTreeMap::new(),
         }

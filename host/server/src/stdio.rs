@@ -25,6 +25,7 @@ use std::time::Duration;
 use tokio::io::{AsyncWrite, AsyncWriteExt, BufWriter};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// Lines that wait to be written. A client that does not read makes its requests wait.
 const LINES_MAX: usize = 256;
@@ -33,7 +34,10 @@ const LINES_MAX: usize = 256;
 const LAST_REQUESTS: Duration = Duration::from_secs(3);
 
 /// How long the last lines may take to be written.
-const LAST_LINES: Duration = Duration::from_secs(1);
+const LAST_LINES: Duration = Duration::from_millis(500);
+
+/// How long an answer may wait for room when no other message can be taken meanwhile.
+const UNREAD_MAX: Duration = Duration::from_secs(3);
 
 /// Serve until the input ends, the output is closed, or the stop.
 pub(crate) async fn serve(app: &Arc<App>, stop: &Stop) {
@@ -43,22 +47,29 @@ pub(crate) async fn serve(app: &Arc<App>, stop: &Stop) {
         app: app.clone(),
         out: out.clone(),
         in_flight: Arc::default(),
+        cut_off: CancellationToken::new(),
         session: Mutex::default(),
     };
     let bytes_max = usize::try_from(app.config.http.body_bytes_max).unwrap_or(usize::MAX);
     let mut input = Input::new(tokio::io::stdin(), bytes_max);
-    loop {
+    let is_read = loop {
         let line = tokio::select! {
             line = input.next() => line,
             () = stop.begin.cancelled() => None,
             () = out.closed() => None,
         };
-        match line {
-            Some(line) => desk.take(line).await,
-            None => break,
+        let Some(line) = line else { break true };
+        tokio::select! {
+            () = desk.take(line) => {}
+            () = stop.begin.cancelled() => break true,
+            // The end of the input cannot be seen behind what is not taken.
+            _ = timeout(UNREAD_MAX, std::future::pending::<()>()) => {
+                tracing::warn!("the client does not read the answers; it is taken for gone");
+                break false;
+            }
         }
-    }
-    desk.close(stop).await;
+    };
+    desk.close(stop, is_read).await;
     drop((desk, out));
     if timeout(LAST_LINES, writer).await.is_err() {
         tracing::warn!("the client did not read the last lines");
@@ -92,6 +103,8 @@ struct Desk {
     app: Arc<App>,
     out: mpsc::Sender<String>,
     in_flight: Arc<InFlight>,
+    /// Cancelled when nothing may go on.
+    cut_off: CancellationToken,
     /// The session, once a handshake began one.
     session: Mutex<Option<Arc<Session>>>,
 }
@@ -174,6 +187,7 @@ impl Desk {
             place,
             feed,
             out: self.out.clone(),
+            cut_off: self.cut_off.clone(),
             teardown,
         };
         tokio::spawn(going.carry(call));
@@ -181,7 +195,7 @@ impl Desk {
 
     /// A session begins; one that was there is over.
     async fn handshake(&self, request: &Request) {
-        let begun = handshake::initialize(&self.app, request, Principal::anonymous()).await;
+        let begun = handshake::initialize(&self.app, request, (Principal::anonymous(), None)).await;
         let result = match begun {
             Ok((session, result)) => {
                 let session = Arc::new(session);
@@ -197,24 +211,30 @@ impl Desk {
     }
 
     /// The time of the last requests is over. It begins when their tools are there.
-    async fn last_requests(&self) {
-        start::over(&self.app).await;
-        // It is over by waiting in vain.
-        let _ = timeout(LAST_REQUESTS, std::future::pending::<()>()).await;
+    async fn last_requests(&self, is_read: bool) {
+        if is_read {
+            start::over(&self.app).await;
+            // It is over by waiting in vain.
+            let _ = timeout(LAST_REQUESTS, std::future::pending::<()>()).await;
+        }
     }
 
-    /// The end: what goes on has a little time, unless nobody would read it.
-    async fn close(&self, stop: &Stop) {
-        stop.begin.cancel();
+    /// The end: streams are closed, and what was asked has a little time, unless nobody would read it. What is not done then is
+    /// told so.
+    async fn close(&self, stop: &Stop, is_read: bool) {
+        self.app.stopping.cancel();
         tokio::select! {
             () = self.in_flight.emptied() => {}
-            () = self.last_requests() => {}
+            () = self.last_requests(is_read) => {
+                tracing::warn!("calls are cut off: their time was over after the end of the input");
+            }
             () = self.out.closed() => {}
             () = stop.now.cancelled() => {}
         }
-        self.in_flight.cancel_all();
+        self.cut_off.cancel();
         // They end as soon as they are polled; what they hold of the output goes with them.
         self.in_flight.emptied().await;
+        stop.begin.cancel();
         if let Some(session) = self.session.lock().take() {
             session.over.cancel();
         }
@@ -241,6 +261,7 @@ struct Going {
     place: Place,
     feed: mpsc::Receiver<String>,
     out: mpsc::Sender<String>,
+    cut_off: CancellationToken,
     /// It is a stream: when it ends, the client is told that it was cancelled by the server.
     teardown: bool,
 }
@@ -248,11 +269,21 @@ struct Going {
 impl Going {
     /// Move the call on, and write what it says, in order. A cancelled one says nothing more.
     async fn carry(mut self, call: BoxFuture<'static, Outcome>) {
-        let cancelled = self.place.cancelled();
-        tokio::select! {
+        let (cancelled, cut_off) = (self.place.cancelled(), self.cut_off.clone());
+        let done = tokio::select! {
             biased;
-            () = cancelled => {}
-            () = self.follow(call) => {}
+            () = cancelled => return,
+            () = cut_off.cancelled() => false,
+            () = self.follow(call) => true,
+        };
+        if !done {
+            let why = "the input has ended, and the call took too long after it";
+            let error = WireError::internal("shutting_down", why);
+            let _ = timeout(
+                LAST_LINES,
+                self.out.send(rpc::response(Some(&self.id), &Err(error))),
+            )
+            .await;
         }
     }
 

@@ -55,6 +55,9 @@ pub(crate) async fn update(
     let mut responses = response::read_responses(responses).map_err(WireError::invalid_params)?;
     responses.retain(|(key, answer)| {
         let asked = view.questions.iter().find(|asked| asked.key == *key);
+        if asked.is_none() {
+            tracing::info!(task = %id, key = crate::wire::error::shortened(key), "an answer is to no question of the task; it is left alone");
+        }
         asked.is_some_and(|asked| match response::read_answer(&asked.request, answer) {
             Ok(_) => true,
             Err(misfit) => {
@@ -112,6 +115,12 @@ pub(crate) fn wire_error(error: EngineError) -> WireError {
             "busy",
             "too many tasks are running (tasks.running_bytes_max); try again when some have ended",
         ),
+        EngineError::Full { open_max } => WireError::internal(
+            "open_tasks",
+            format!(
+                "you have {open_max} unfinished tasks (tasks.open_per_principal_max); try again when some have ended"
+            ),
+        ),
         EngineError::Contended => WireError::internal(
             "contended",
             "the task is being changed by too many at once; try again",
@@ -120,7 +129,7 @@ pub(crate) fn wire_error(error: EngineError) -> WireError {
             tracing::error!(%error, "the task store failed");
             WireError::internal(
                 "store",
-                "the task store failed; the operator has to restart the server, see /readyz and the log",
+                "the task store failed; try again later, and if it stays, the operator finds the cause in /readyz and in the log",
             )
         }
     }

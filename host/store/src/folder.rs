@@ -1,31 +1,24 @@
-//! The folder of a store: its lock, its format, and sled's files within.
+//! The folder of a store: its lock, its format, and whether what is in it can be trusted.
 //!
 //! Opening refuses what must not be opened, and never makes an empty store where there was one.
+//! What says that there was one stands in three places: the file `format`, the mark, and the log.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::thread;
 
-use longshore_tasks::store::Revision;
-use longshore_tasks::{StoreError, TaskId};
+use longshore_tasks::StoreError;
 
-use crate::committer::expect_no_blobs;
-use crate::record::{self, Head};
+use crate::census::Census;
+use crate::log::{self, Log};
+use crate::mark::{self, Mark};
+use crate::record;
 
 /// The format written here, and the newest that is read.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
-/// A page of more than a quarter of a segment becomes a file that sled does not sync, and less
-/// than a segment may be written between two of our syncs; 8 MiB leaves room on both sides.
-const SEGMENT_BYTES: usize = 8 << 20;
-
-/// Recently used pages; sled's own default is 1 GiB.
-const CACHE_BYTES: u64 = 64 << 20;
-
-/// sled's own flusher, in milliseconds. It is also the only one that cleans segments; without it
-/// space is never reused.
-const FLUSH_EVERY_MS: u64 = 500;
+/// Format 1 had neither census nor mark; it gets them when it is opened.
+const FORMAT_WITHOUT_CENSUS: u32 = 1;
 
 /// Why a store was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -55,8 +48,9 @@ pub enum OpenError {
     },
     /// It is not whole.
     #[error(
-        "the task store in {} is damaged ({cause}): put back a copy of the folder, or move it away \
-         to begin with an empty one", dir.display()
+        "the task store in {} is damaged ({cause}): put back a copy of the folder; or save what is \
+         left of it with `longshore store export --damaged` and move it away to begin with an empty \
+         one", dir.display()
     )]
     Damaged {
         /// The folder.
@@ -65,7 +59,10 @@ pub enum OpenError {
         cause: String,
     },
     /// The file system refused.
-    #[error("the task store in {} cannot be opened: {cause}", dir.display())]
+    #[error(
+        "the task store in {} cannot be opened: {cause}; see that the folder can be written to and \
+         its disk has room", dir.display()
+    )]
     Io {
         /// The folder.
         dir: PathBuf,
@@ -82,7 +79,7 @@ impl OpenError {
         }
     }
 
-    fn damaged(dir: &Path, cause: impl Into<String>) -> Self {
+    pub(crate) fn damaged(dir: &Path, cause: impl Into<String>) -> Self {
         Self::Damaged {
             dir: dir.to_owned(),
             cause: cause.into(),
@@ -96,20 +93,12 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "held, not used")] File);
 
 /// An open store.
 pub(crate) struct Opened {
-    pub(crate) db: sled::Db,
-    pub(crate) log: File,
-    pub(crate) dir: PathBuf,
+    pub(crate) log: Log,
+    pub(crate) mark: Mark,
+    pub(crate) census: Census,
+    /// The last server closed it; so it is with a new one.
+    pub(crate) closed: bool,
     pub(crate) lock: Lock,
-}
-
-/// sled's own folder.
-fn sled_dir(dir: &Path) -> PathBuf {
-    dir.join("sled")
-}
-
-/// Where sled would put what is too large for its log.
-pub(crate) fn blobs(dir: &Path) -> PathBuf {
-    sled_dir(dir).join("blobs")
 }
 
 /// Opens the store in `dir`, or makes one if there never was one.
@@ -117,35 +106,122 @@ pub(crate) fn open(dir: &Path) -> Result<Opened, OpenError> {
     let io = |error| OpenError::io(dir, error);
     fs::create_dir_all(dir).map_err(io)?;
     let lock = lock(dir)?;
-    let known = read_format(dir)?;
-    let log_path = sled_dir(dir).join("db");
-    if known && !log_path.is_file() {
-        return Err(OpenError::damaged(dir, "its log is missing"));
-    }
-    remove_torn_snapshots(dir).map_err(io)?;
-    let db = open_sled(dir).or_else(|error| open_without_snapshots(dir, error))?;
-    expect_no_blobs(dir);
-    let log = File::open(&log_path).map_err(io)?;
-    if !has_format_record(dir, &db)? {
-        if known || !db.is_empty() {
+    let format = read_format(dir)?;
+    let log = open_log(dir, format)?;
+    let (mark, census, closed) = match log.look(dir, format_of)? {
+        None if format.is_some() || mark::path(dir).exists() || !log.db.is_empty() => {
             return Err(OpenError::damaged(dir, "what it held is gone"));
         }
-        let body = record::seal(record::FORMAT_KEY, &FORMAT.to_be_bytes());
-        db.insert(record::FORMAT_KEY, body)
-            .map_err(|error| sled_error(dir, error))?;
-    }
-    sweep_orphans(dir, &db)?;
-    db.flush().map_err(|error| sled_error(dir, error))?;
-    log.sync_data().map_err(io)?;
-    if !known {
+        None => begin(dir, &log, Census::default())?,
+        Some(_) if format == Some(FORMAT_WITHOUT_CENSUS) => {
+            let census = log.look(dir, Census::count)?;
+            begin(dir, &log, census)?
+        }
+        Some(found) => {
+            expect_format(dir, found)?;
+            trusted(dir, &log, format)?
+        }
+    };
+    log.look(dir, log::sweep_orphans)?;
+    log.sync().map_err(io)?;
+    if format != Some(FORMAT) {
         write_format(dir).map_err(io)?;
     }
     Ok(Opened {
-        db,
         log,
-        dir: dir.to_owned(),
+        mark,
+        census,
+        closed,
         lock,
     })
+}
+
+/// Whether anything of a store is in `dir`.
+pub(crate) fn holds_store(dir: &Path) -> bool {
+    [dir.join("format"), mark::path(dir), log::path(dir)]
+        .iter()
+        .any(|path| path.exists())
+}
+
+/// Opens the log of a store that may be damaged, to save what is left. Nothing else is looked at.
+pub(crate) fn open_damaged(dir: &Path) -> Result<(Log, Lock), OpenError> {
+    let lock = lock(dir)?;
+    let format = read_format(dir).unwrap_or(Some(FORMAT));
+    Ok((open_log(dir, format)?, lock))
+}
+
+/// The census and the log agree, as they must at a start and after a mend.
+pub(crate) fn recount(dir: &Path, log: &Log) -> Result<Census, OpenError> {
+    let bytes = log.bytes().map_err(|error| OpenError::io(dir, error))?;
+    log.look(dir, |db| {
+        let census = Census::read(db)?;
+        let census = census.ok_or_else(|| StoreError::Corrupt("its census is gone".to_owned()))?;
+        census.expect(db, bytes).map(|()| census)
+    })
+}
+
+fn open_log(dir: &Path, format: Option<u32>) -> Result<Log, OpenError> {
+    let path = log::path(dir);
+    if (format.is_some() || mark::path(dir).exists()) && !path.is_file() {
+        let cause = format!("its log, {}, is missing", path.display());
+        return Err(OpenError::damaged(dir, cause));
+    }
+    Log::open(dir)
+}
+
+/// A new store, or one that had no census: writes what format 2 has.
+fn begin(dir: &Path, log: &Log, census: Census) -> Result<(Mark, Census, bool), OpenError> {
+    let io = |error| OpenError::io(dir, error);
+    let mut batch = sled::Batch::default();
+    let format = record::seal(record::FORMAT_KEY, &FORMAT.to_be_bytes());
+    batch.insert(record::FORMAT_KEY, format);
+    batch.insert(record::CENSUS_KEY, census.seal());
+    log.db
+        .apply_batch(batch)
+        .map_err(|error| log::sled_error(dir, error))?;
+    // The mark says that there is a log: after a power cut it must not be found without.
+    log.sync()
+        .and_then(|()| sync_dir(&log::sled_dir(dir)))
+        .and_then(|()| sync_dir(dir))
+        .map_err(io)?;
+    Ok((Mark::create(dir).map_err(io)?, census, true))
+}
+
+/// The mark and the census of a store that was used before, if they fit what is there.
+fn trusted(dir: &Path, log: &Log, format: Option<u32>) -> Result<(Mark, Census, bool), OpenError> {
+    let io = |error| OpenError::io(dir, error);
+    let census = recount(dir, log)?;
+    let (mark, known, closed) = match Mark::open(dir) {
+        Ok(opened) => opened,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            // A first start that was cut short has not got so far; nothing was kept yet.
+            if format.is_some() || census.sequence > 0 {
+                return Err(OpenError::damaged(dir, "its file `mark` is missing"));
+            }
+            return Ok((Mark::create(dir).map_err(io)?, census, true));
+        }
+        Err(error) => return Err(io(error)),
+    };
+    let known = known.ok_or_else(|| OpenError::damaged(dir, "its file `mark` cannot be read"))?;
+    if census.sequence < known {
+        let cause = format!(
+            "{} groups of changes were acknowledged and its log holds {}: its end is lost, or it is \
+             an old copy",
+            known, census.sequence
+        );
+        return Err(OpenError::damaged(dir, cause));
+    }
+    Ok((mark, census, closed))
+}
+
+fn format_of(db: &sled::Db) -> Result<Option<u32>, StoreError> {
+    let key = record::FORMAT_KEY;
+    let Some(sealed) = db.get(key).map_err(record::unreadable)? else {
+        return Ok(None);
+    };
+    let body = record::unseal(key, &sealed)?.try_into();
+    let body = body.map_err(|_| StoreError::Corrupt("an odd format record".to_owned()))?;
+    Ok(Some(u32::from_be_bytes(body)))
 }
 
 fn lock(dir: &Path) -> Result<Lock, OpenError> {
@@ -173,12 +249,12 @@ fn lock(dir: &Path) -> Result<Lock, OpenError> {
     Ok(Lock(file))
 }
 
-/// Whether a store was made here before, as a file beside sled's own says: sled takes a log it
-/// cannot make sense of for an empty one.
-fn read_format(dir: &Path) -> Result<bool, OpenError> {
+/// The format of the store that was made here before, as a file beside sled's own says: sled takes a
+/// log it cannot make sense of for an empty one.
+fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
     let text = match fs::read_to_string(dir.join("format")) {
         Ok(text) => text,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(OpenError::io(dir, error)),
     };
     match text
@@ -186,7 +262,7 @@ fn read_format(dir: &Path) -> Result<bool, OpenError> {
         .strip_prefix("longshore task store ")
         .map(str::parse::<u32>)
     {
-        Some(Ok(found)) => expect_format(dir, found).map(|()| true),
+        Some(Ok(found)) => expect_format(dir, found).map(|()| Some(found)),
         _ => Err(OpenError::damaged(
             dir,
             "the file `format` does not name one",
@@ -200,7 +276,7 @@ fn write_format(dir: &Path) -> io::Result<()> {
     writeln!(file, "longshore task store {FORMAT}")?;
     file.sync_all()?;
     // sled's files must be found again before the format says that there are any.
-    sync_dir(&sled_dir(dir))?;
+    sync_dir(&log::sled_dir(dir))?;
     sync_dir(dir)?;
     fs::rename(new, path)?;
     sync_dir(dir)?;
@@ -223,135 +299,4 @@ fn expect_format(dir: &Path, found: u32) -> Result<(), OpenError> {
         });
     }
     Ok(())
-}
-
-fn has_format_record(dir: &Path, db: &sled::Db) -> Result<bool, OpenError> {
-    let key = record::FORMAT_KEY;
-    let Some(sealed) = db.get(key).map_err(|error| sled_error(dir, error))? else {
-        return Ok(false);
-    };
-    let body = record::unseal(key, &sealed).map_err(|error| store_error(dir, &error))?;
-    let found = body.try_into().map(u32::from_be_bytes);
-    expect_format(
-        dir,
-        found.map_err(|_| OpenError::damaged(dir, "an odd format record"))?,
-    )?;
-    Ok(true)
-}
-
-/// A snapshot that a crash cut short sorts as the newest one, and sled would fail on it. The log
-/// holds all that it says.
-fn remove_torn_snapshots(dir: &Path) -> io::Result<()> {
-    for path in snapshots(dir)? {
-        if path
-            .extension()
-            .is_some_and(|extension| extension == "generating")
-        {
-            tracing::warn!(file = %path.display(), "removing a snapshot that was never finished");
-            fs::remove_file(path)?;
-        }
-    }
-    Ok(())
-}
-
-fn snapshots(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(sled_dir(dir)) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error),
-    };
-    let paths = entries.map(|entry| entry.map(|entry| entry.path()));
-    let is_snapshot = |path: &PathBuf| {
-        path.file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"snap."))
-    };
-    paths
-        .filter(|path| path.as_ref().map_or(true, is_snapshot))
-        .collect()
-}
-
-fn open_sled(dir: &Path) -> Result<sled::Db, OpenError> {
-    let config = sled::Config::new()
-        .path(sled_dir(dir))
-        .segment_size(SEGMENT_BYTES)
-        .cache_capacity(CACHE_BYTES)
-        .flush_every_ms(Some(FLUSH_EVERY_MS));
-    // On damage sled may panic instead of saying so; a thread of its own keeps that apart.
-    let opened = thread::Builder::new()
-        .name("task-store-open".to_owned())
-        .spawn(move || config.open())
-        .map_err(|error| OpenError::io(dir, error))?
-        .join();
-    match opened {
-        Ok(Ok(db)) => Ok(db),
-        Ok(Err(error)) => Err(sled_error(dir, error)),
-        Err(_) => Err(OpenError::damaged(
-            dir,
-            "sled panicked while it read the log",
-        )),
-    }
-}
-
-/// A snapshot only saves reading the log: a second try does without, if damage was the cause.
-fn open_without_snapshots(dir: &Path, error: OpenError) -> Result<sled::Db, OpenError> {
-    let snapshots = snapshots(dir).map_err(|error| OpenError::io(dir, error))?;
-    if !matches!(error, OpenError::Damaged { .. }) || snapshots.is_empty() {
-        return Err(error);
-    }
-    tracing::warn!(%error, "trying again without the snapshots, which are set aside");
-    for path in snapshots {
-        let name = path.file_name().unwrap_or_default();
-        fs::rename(&path, dir.join(name)).map_err(|error| OpenError::io(dir, error))?;
-    }
-    open_sled(dir)
-}
-
-/// Parts of large values whose head never came, because of a crash.
-fn sweep_orphans(dir: &Path, db: &sled::Db) -> Result<(), OpenError> {
-    for intent in db.scan_prefix(record::INTENT) {
-        let (key, sealed) = intent.map_err(|error| sled_error(dir, error))?;
-        let swept = sweep_intent(db, &key, &sealed);
-        let swept = swept.map_err(|error| store_error(dir, &error))?;
-        tracing::info!(
-            parts = swept,
-            "removed parts of a value that a crash cut short"
-        );
-    }
-    Ok(())
-}
-
-fn sweep_intent(db: &sled::Db, key: &[u8], sealed: &[u8]) -> Result<usize, StoreError> {
-    let id: TaskId = record::id_at(key, 1)?;
-    let revision = record::unseal(key, sealed)?
-        .try_into()
-        .map(Revision::from_be_bytes);
-    let revision = revision.map_err(|_| StoreError::Corrupt("an odd intent".to_owned()))?;
-    if Head::read(db, &id)?.is_some_and(|head| head.revision == revision) {
-        return Err(StoreError::Corrupt(format!(
-            "task {id} is complete and is not"
-        )));
-    }
-    let mut batch = sled::Batch::default();
-    let mut parts = 0;
-    for part in db.scan_prefix(record::chunk_prefix(&id, revision)).keys() {
-        batch.remove(part.map_err(record::unreadable)?);
-        parts += 1;
-    }
-    batch.remove(key);
-    db.apply_batch(batch).map_err(record::unreadable)?;
-    Ok(parts)
-}
-
-fn sled_error(dir: &Path, error: sled::Error) -> OpenError {
-    match error {
-        sled::Error::Io(error) => OpenError::io(dir, error),
-        sled::Error::CollectionNotFound(_)
-        | sled::Error::Unsupported(_)
-        | sled::Error::ReportableBug(_)
-        | sled::Error::Corruption { .. } => OpenError::damaged(dir, error.to_string()),
-    }
-}
-
-fn store_error(dir: &Path, error: &StoreError) -> OpenError {
-    OpenError::damaged(dir, error.to_string())
 }

@@ -5,18 +5,28 @@
 //! revision, as `longshore-tasks` asks of every store.
 //!
 //! - `folder`: opening, and refusing what must not be opened.
+//! - `log`: sled's files.
 //! - `record`: keys and framing of everything kept.
-//! - `committer`: the one thread that writes.
+//! - `census`, `mark`: how what is lost or stale is noticed.
+//! - `committer`: the one thread that writes, and mends after a failure.
 //! - `tide`: what is written but not durable yet, and must not be read.
+//! - `window`: where readers find the database.
+//! - `archive`: a store that no server uses, for its operator: check, export, import, find.
 
+mod archive;
+mod census;
 mod committer;
 mod folder;
+mod log;
+mod mark;
 mod record;
 mod tide;
+mod window;
 
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
@@ -24,10 +34,11 @@ use longshore_tasks::store::Revision;
 use longshore_tasks::{Put, Store, StoreError, Stored, TaskId};
 use tokio::sync::{mpsc, oneshot};
 
-use committer::{Change, Order};
-use record::Head;
+use committer::{Change, Desk, Order};
 use tide::Tide;
+use window::{Glimpse, Window};
 
+pub use archive::{Archive, ArchiveError, Summary, import};
 pub use folder::OpenError;
 
 /// How many orders wait for the committer; more senders wait in turn. A group takes them all in
@@ -42,10 +53,11 @@ const READS_MAX: usize = 64;
 ///
 /// Dropping it waits for what was accepted to become durable, as [`Store::close`] does.
 pub struct SledStore {
-    db: sled::Db,
+    window: Arc<Window>,
     tide: Arc<Tide>,
     orders: Option<mpsc::Sender<Order>>,
     committer: Option<JoinHandle<()>>,
+    in_use: AtomicBool,
     /// Held for as long as sled is open.
     _lock: folder::Lock,
 }
@@ -60,18 +72,38 @@ impl SledStore {
     /// Opens the store in `dir`, made if it is not there. Blocks, for seconds if the store is big
     /// and was not closed.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        let opened = folder::open(dir)?;
-        let tide = Arc::new(Tide::default());
+        let folder::Opened {
+            log,
+            mark,
+            census,
+            closed,
+            lock,
+        } = folder::open(dir)?;
+        mark.begin().map_err(|error| OpenError::io(dir, error))?;
+        let (tide, window) = (Arc::new(Tide::default()), Arc::new(Window::default()));
+        window.open(&log.db);
+        let desk = Desk {
+            log,
+            mark,
+            census,
+            tide: Arc::clone(&tide),
+            window: Arc::clone(&window),
+        };
         let (orders, queue) = mpsc::channel(ORDERS_MAX);
-        let committer = committer::start(&opened, Arc::clone(&tide), queue)
-            .map_err(|error| OpenError::io(dir, error))?;
+        let committer = committer::start(dir, desk, queue);
         Ok(Self {
-            db: opened.db,
+            window,
             tide,
             orders: Some(orders),
-            committer: Some(committer),
-            _lock: opened.lock,
+            committer: Some(committer.map_err(|error| OpenError::io(dir, error))?),
+            in_use: AtomicBool::new(!closed),
+            _lock: lock,
         })
+    }
+
+    fn look(&self) -> Result<Glimpse, StoreError> {
+        self.tide.check()?;
+        self.window.look().ok_or_else(|| self.tide.stopped())
     }
 
     async fn change(&self, change: Change) -> Result<Revision, StoreError> {
@@ -84,37 +116,6 @@ impl SledStore {
         let orders = self.orders.as_ref().ok_or_else(|| self.tide.stopped())?;
         orders.send(order).await.map_err(|_| self.tide.stopped())
     }
-
-    /// One attempt to read; `None` if the task changed under it.
-    fn read(&self, id: &TaskId) -> Result<Option<Option<Stored>>, StoreError> {
-        let Some(head) = Head::read(&self.db, id)? else {
-            return Ok(Some(None));
-        };
-        let mut bytes = head.inline;
-        bytes.reserve_exact(head.len.saturating_sub(bytes.len()));
-        for index in 0..head.chunks {
-            let key = record::chunk_key(id, head.revision, index);
-            let Some(sealed) = self.db.get(&key).map_err(record::unreadable)? else {
-                let now = Head::read(&self.db, id)?.map(|head| head.revision);
-                if now == Some(head.revision) {
-                    return Err(StoreError::Corrupt(format!(
-                        "a part of task {id} is missing"
-                    )));
-                }
-                return Ok(None);
-            };
-            bytes.extend_from_slice(record::unseal(&key, &sealed)?);
-        }
-        if bytes.len() != head.len {
-            return Err(StoreError::Corrupt(format!(
-                "task {id} has another length than it says"
-            )));
-        }
-        Ok(Some(Some(Stored {
-            revision: head.revision,
-            bytes,
-        })))
-    }
 }
 
 /// Reads go straight to sled on the caller's thread: cached they take microseconds, and otherwise
@@ -125,9 +126,11 @@ impl Store for SledStore {
     async fn get(&self, id: &TaskId) -> Result<Option<Stored>, StoreError> {
         for _ in 0..READS_MAX {
             self.tide.durable(id).await?;
-            let read = self.read(id);
+            let glimpse = self.look()?;
+            let read = record::read(&glimpse.db, id);
             // Only what was durable before or is by now may be shown.
             if self.tide.is_durable(id)?
+                && self.window.still_shows(&glimpse)
                 && let Some(stored) = read?
             {
                 return Ok(stored);
@@ -155,8 +158,8 @@ impl Store for SledStore {
         after: Option<TaskId>,
         max: usize,
     ) -> Result<Vec<TaskId>, StoreError> {
-        self.tide.check()?;
-        let keys = self
+        let glimpse = self.look()?;
+        let keys = glimpse
             .db
             .range(record::unfinished_range(after))
             .keys()
@@ -171,14 +174,18 @@ impl Store for SledStore {
         after: Option<(u64, TaskId)>,
         max: usize,
     ) -> Result<Vec<(u64, TaskId)>, StoreError> {
-        self.tide.check()?;
-        let keys = self
+        let glimpse = self.look()?;
+        let keys = glimpse
             .db
             .range(record::due_range(after, until_ms))
             .keys()
             .take(max);
         keys.map(|key| record::due_of(&key.map_err(record::unreadable)?))
             .collect()
+    }
+
+    async fn begin(&self) -> Result<bool, StoreError> {
+        Ok(self.in_use.swap(true, Ordering::Relaxed))
     }
 
     async fn close(&self) -> Result<(), StoreError> {

@@ -8,6 +8,7 @@
 //! | `i` id | the revision whose parts are being written; gone with the head that names them |
 //! | `u` id | (empty) the task is unfinished |
 //! | `e` due-ms id | (empty) the task is due then |
+//! | `z` | the census: how many groups were written, and what they left |
 //!
 //! Numbers are big-endian, so that keys sort by them. A value begins with the version of its
 //! framing and ends with a CRC-32 of key, version and body: a value at the wrong key is as damaged
@@ -17,7 +18,7 @@
 use std::ops::Bound;
 
 use longshore_tasks::store::Revision;
-use longshore_tasks::{StoreError, TaskId};
+use longshore_tasks::{StoreError, Stored, TaskId};
 
 /// The version of the framing written here.
 const VERSION: u8 = 1;
@@ -31,6 +32,9 @@ pub(crate) const VALUE_BYTES_MAX: usize = 64 << 20;
 
 /// Key of the format record.
 pub(crate) const FORMAT_KEY: &[u8] = b"f";
+
+/// Key of the census. It changes with every group: its neighbours, the unfinished, are small.
+pub(crate) const CENSUS_KEY: &[u8] = b"z";
 
 /// First byte of the keys of intents.
 pub(crate) const INTENT: &[u8] = b"i";
@@ -56,11 +60,13 @@ impl Head {
     /// The head of `id` as sled shows it now.
     pub(crate) fn read(db: &sled::Db, id: &TaskId) -> Result<Option<Self>, StoreError> {
         let key = head_key(id);
-        let Some(sealed) = db.get(&key).map_err(unreadable)? else {
-            return Ok(None);
-        };
-        let head = Self::from_body(unseal(&key, &sealed)?);
-        head.map(Some)
+        let sealed = db.get(&key).map_err(unreadable)?;
+        sealed.map(|sealed| Self::unseal(id, &sealed)).transpose()
+    }
+
+    /// The head of `id` in its sealed form.
+    pub(crate) fn unseal(id: &TaskId, sealed: &[u8]) -> Result<Self, StoreError> {
+        Self::from_body(unseal(&head_key(id), sealed)?)
             .ok_or_else(|| StoreError::Corrupt(format!("task {id} has a short head")))
     }
 
@@ -92,6 +98,37 @@ impl Head {
             inline: inline.to_vec(),
         })
     }
+}
+
+/// One attempt to read; `None` if the task changed under it.
+pub(crate) fn read(db: &sled::Db, id: &TaskId) -> Result<Option<Option<Stored>>, StoreError> {
+    let Some(head) = Head::read(db, id)? else {
+        return Ok(Some(None));
+    };
+    let mut bytes = head.inline;
+    bytes.reserve_exact(head.len.saturating_sub(bytes.len()));
+    for index in 0..head.chunks {
+        let key = chunk_key(id, head.revision, index);
+        let Some(sealed) = db.get(&key).map_err(unreadable)? else {
+            let now = Head::read(db, id)?.map(|head| head.revision);
+            if now == Some(head.revision) {
+                return Err(StoreError::Corrupt(format!(
+                    "a part of task {id} is missing"
+                )));
+            }
+            return Ok(None);
+        };
+        bytes.extend_from_slice(unseal(&key, &sealed)?);
+    }
+    if bytes.len() != head.len {
+        return Err(StoreError::Corrupt(format!(
+            "task {id} has another length than it says"
+        )));
+    }
+    Ok(Some(Some(Stored {
+        revision: head.revision,
+        bytes,
+    })))
 }
 
 /// `body` framed for `key`.
@@ -152,6 +189,12 @@ pub(crate) fn chunk_prefix(id: &TaskId, revision: Revision) -> Vec<u8> {
 }
 
 type Keys = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+pub(crate) fn head_range(after: Option<TaskId>) -> Keys {
+    let lowest = Bound::Included(b"h".to_vec());
+    let above = after.map_or(lowest, |id| Bound::Excluded(head_key(&id)));
+    (above, Bound::Excluded(b"i".to_vec()))
+}
 
 pub(crate) fn unfinished_range(after: Option<TaskId>) -> Keys {
     let lowest = Bound::Included(b"u".to_vec());

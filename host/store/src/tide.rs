@@ -2,10 +2,10 @@
 //!
 //! sled shows a write at once, the disk has it a little later; a status seen in between could be
 //! taken back by a power cut. So readers of a task in that state wait. Here is also whether the
-//! store still works at all.
+//! store works at all: it may fail and be mended, or stop for good.
 
 use std::collections::HashSet;
-use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 
 use longshore_tasks::{StoreError, TaskId};
 use tokio::sync::Notify;
@@ -15,8 +15,18 @@ use tokio::sync::Notify;
 pub(crate) struct Tide {
     afloat: Mutex<HashSet<TaskId>>,
     landed: Notify,
-    /// Why the store has stopped; set once.
-    stopped: OnceLock<String>,
+    condition: RwLock<Condition>,
+}
+
+/// Whether the store works.
+#[derive(Debug, Default)]
+enum Condition {
+    #[default]
+    Works,
+    /// Not now, for this reason.
+    Fails(String),
+    /// Never again in this process, for this reason.
+    Stopped(String),
 }
 
 impl Tide {
@@ -31,25 +41,59 @@ impl Tide {
         self.landed.notify_waiters();
     }
 
-    /// From now on every call fails with this reason. A half-done write must not be built upon.
-    pub(crate) fn stop(&self, reason: String) {
-        // The first reason is the cause, later ones follow from it.
-        let _ = self.stopped.set(reason);
-    }
-
-    /// Fails if the store has stopped.
-    pub(crate) fn check(&self) -> Result<(), StoreError> {
-        if self.stopped.get().is_some() {
-            Err(self.stopped())
-        } else {
-            Ok(())
+    /// From now on every call fails with this reason, until the store is mended. A half-done write
+    /// must not be built upon.
+    pub(crate) fn fail(&self, reason: String) {
+        let mut condition = self
+            .condition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*condition, Condition::Stopped(_)) {
+            *condition = Condition::Fails(reason);
         }
     }
 
-    /// The error of a store that has stopped.
+    /// It works again.
+    pub(crate) fn mend(&self) {
+        let mut condition = self
+            .condition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*condition, Condition::Stopped(_)) {
+            *condition = Condition::Works;
+        }
+    }
+
+    /// From now on every call fails with this reason. The first reason stays, later ones follow from
+    /// it.
+    pub(crate) fn stop(&self, reason: String) {
+        let mut condition = self
+            .condition
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if !matches!(*condition, Condition::Stopped(_)) {
+            *condition = Condition::Stopped(reason);
+        }
+    }
+
+    /// Fails if the store fails or has stopped.
+    pub(crate) fn check(&self) -> Result<(), StoreError> {
+        match &*self
+            .condition
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+        {
+            Condition::Works => Ok(()),
+            Condition::Fails(reason) | Condition::Stopped(reason) => {
+                Err(StoreError::Unavailable(reason.clone()))
+            }
+        }
+    }
+
+    /// The error of a store whose committer does not answer.
     pub(crate) fn stopped(&self) -> StoreError {
-        let reason = self.stopped.get().map_or("it is closed", String::as_str);
-        StoreError::Unavailable(reason.to_owned())
+        let closed = || StoreError::Unavailable("it is closed".to_owned());
+        self.check().err().unwrap_or_else(closed)
     }
 
     /// Waits until no write of the task is under way. Cancel safe.
@@ -95,6 +139,17 @@ mod tests {
         assert_eq!(reader.await, Ok(()));
     }
 
+    #[test]
+    fn a_store_that_failed_can_be_mended() {
+        let tide = Tide::default();
+        tide.fail("no room".to_owned());
+        tide.fail("still no room".to_owned());
+        let why = Err(StoreError::Unavailable("still no room".to_owned()));
+        assert_eq!(tide.check(), why);
+        tide.mend();
+        assert_eq!(tide.check(), Ok(()));
+    }
+
     #[tokio::test]
     async fn a_store_that_has_stopped_says_why_to_all() {
         let tide = Tide::default();
@@ -104,6 +159,8 @@ mod tests {
         assert!(poll!(&mut reader).is_pending());
         tide.stop("the disk is full".to_owned());
         tide.stop("and more".to_owned());
+        tide.fail("and more".to_owned());
+        tide.mend();
         tide.land();
         let why = Err(StoreError::Unavailable("the disk is full".to_owned()));
         assert_eq!(reader.await, why);

@@ -152,7 +152,9 @@ fn expect_damage(dir: &Path) {
     assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
     let text = error.to_string();
     assert!(
-        text.contains(&dir.display().to_string()) && text.contains("move it away"),
+        text.contains(&dir.display().to_string())
+            && text.contains("move it away")
+            && text.contains("store export"),
         "{text}"
     );
     // And asking again does not make it a new, empty one.
@@ -190,10 +192,10 @@ async fn an_overwritten_log_is_not_an_empty_store() {
 #[tokio::test]
 async fn a_newer_format_is_named() {
     let (dir, _) = with_one_task().await;
-    fs::write(dir.path().join("format"), "longshore task store 2\n").unwrap();
+    fs::write(dir.path().join("format"), "longshore task store 3\n").unwrap();
     let error = SledStore::open(dir.path()).unwrap_err();
     assert!(
-        matches!(error, OpenError::Newer { found: 2, .. }),
+        matches!(error, OpenError::Newer { found: 3, .. }),
         "{error}"
     );
 }
@@ -218,18 +220,34 @@ fn raw(dir: &Path) -> sled::Db {
 }
 
 #[tokio::test]
-async fn a_flipped_bit_is_an_error_of_that_task_alone() {
+async fn a_flipped_bit_in_a_task_stops_the_start() {
     let (dir, id) = with_one_task().await;
-    let other = TaskId::random().unwrap();
     let key = [b"h", id.as_bytes().as_slice()].concat();
     let db = raw(dir.path());
     let mut head = db.get(&key).unwrap().unwrap().to_vec();
     head[5_000] ^= 1;
     db.insert(&key, head).unwrap();
     drop(db);
+    expect_damage(dir.path());
+}
+
+#[tokio::test]
+async fn a_lost_part_of_a_large_value_is_an_error_of_that_task_alone() {
+    let (dir, id) = with_one_task().await;
+    let large = TaskId::random().unwrap();
     let store = SledStore::open(dir.path()).unwrap();
-    let read = store.get(&id).await;
+    store.put(put(large, vec![1; 300_000])).await.unwrap();
+    drop(store);
+    let db = raw(dir.path());
+    let parts = db.scan_prefix([b"c", large.as_bytes().as_slice()].concat());
+    let (part, _) = parts.into_iter().next().unwrap().unwrap();
+    db.remove(part).unwrap();
+    drop(db);
+    let store = SledStore::open(dir.path()).unwrap();
+    let read = store.get(&large).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
+    assert!(store.get(&id).await.unwrap().is_some());
+    let other = TaskId::random().unwrap();
     store.put(put(other, vec![1])).await.unwrap();
     assert!(store.get(&other).await.unwrap().is_some());
 }
@@ -281,4 +299,40 @@ async fn parts_without_a_head_are_swept() {
             .count()
     };
     assert_eq!((parts(id), parts(large)), (0, 5));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn s04_space_stays_in_proportion() {
+    const LIVE: usize = 100;
+    const VALUE_BYTES: usize = 20_000;
+    let dir = folder();
+    let store = Arc::new(SledStore::open(dir.path()).unwrap());
+    let mut live = std::collections::VecDeque::new();
+    // 250 MB in all.
+    for _ in 0..2_000 {
+        let store = Arc::clone(&store);
+        live.push_back(tokio::spawn(async move {
+            let id = TaskId::random().unwrap();
+            for revision in 0..6_u64 {
+                let value = id.as_bytes().repeat(VALUE_BYTES / TaskId::BYTES);
+                let expected = (revision > 0).then_some(revision);
+                let put = Put {
+                    expected,
+                    ..put(id, value)
+                };
+                store.put(put).await.unwrap();
+            }
+            store.delete(&id, 6).await.unwrap();
+        }));
+        if live.len() == LIVE {
+            live.pop_front().unwrap().await.unwrap();
+        }
+    }
+    for task in live {
+        task.await.unwrap();
+    }
+    store.close().await.unwrap();
+    let bytes = fs::metadata(dir.path().join("sled/db")).unwrap().len();
+    let allowed = 20 * LIVE * VALUE_BYTES + (64 << 20);
+    assert!(bytes < allowed as u64, "{bytes} bytes");
 }

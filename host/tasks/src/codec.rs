@@ -49,7 +49,7 @@ pub fn decode(bytes: &[u8]) -> Result<Task, CodecError> {
 mod tests {
     use super::*;
     use crate::id::{Principal, TaskId};
-    use crate::model::{Birth, Call, Checkpoint, Question};
+    use crate::model::{Birth, Call, Checkpoint, OnCrash, Question};
 
     fn task() -> Task {
         let call = Call {
@@ -57,6 +57,7 @@ mod tests {
             plugin: "p".into(),
             version: "v".into(),
             tool: "t".into(),
+            on_crash: OnCrash::Resume,
             body: vec![200; 1000],
         };
         let question = Question {
@@ -67,6 +68,7 @@ mod tests {
         let birth = Birth {
             poll_interval_ms: 500,
             ttl_ms: Some(1000),
+            pinned: false,
         };
         Task::born(TaskId::random().unwrap(), call, birth, 7).asked_before(Some(checkpoint))
     }

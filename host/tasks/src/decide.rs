@@ -5,7 +5,8 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::{Checkpoint, Payload};
+use crate::model::{Checkpoint, OnCrash, Payload};
+use crate::run::Reason;
 use crate::state::{Event, Outcome, Task};
 
 /// What someone wants of a task.
@@ -20,6 +21,13 @@ pub enum Command {
     },
     /// Its run named its job elsewhere.
     Name(String),
+    /// Its run is about to do something that shows outside.
+    Pin,
+    /// A new run is to be started for the one that the end of the server cut short.
+    StartAgain {
+        /// The server did not end by itself.
+        crashed: bool,
+    },
     /// It ended, by its run or by the engine's word.
     Close {
         /// How.
@@ -105,6 +113,12 @@ pub fn decide(task: &Task, command: Command, at: Moment) -> Decision {
             rest(Effect::Rest)
         }
         Command::Name(external_id) => one(Event::Named(external_id), Effect::Rest),
+        Command::Pin if task.pinned => rest(Effect::Rest),
+        Command::Pin => one(Event::Pinned, Effect::Rest),
+        Command::StartAgain { crashed } => {
+            let over = task.is_pinned();
+            one(Event::CutShort { crashed, over }, Effect::Rest)
+        }
         Command::Close { outcome, message } => close(outcome, message, at),
         Command::Answer(answers) => answer(task, answers),
         Command::Cancel { held: true } if task.wished_ms.is_some() => rest(Effect::Attend),
@@ -126,6 +140,8 @@ pub enum Opening {
     Cancel,
     /// It was pinned to a run that is gone.
     Interrupted,
+    /// It was pinned to a run that is gone, and may be done twice.
+    Again,
     /// It starts from the call alone.
     Start,
     /// It starts from the record, arrives at the questions and gets their answers.
@@ -137,10 +153,58 @@ pub fn opening(task: &Task) -> Opening {
     match &task.checkpoint {
         _ if task.outcome.is_some() => Opening::Rest,
         _ if task.wished_ms.is_some() => Opening::Cancel,
+        _ if task.is_pinned() && task.call.on_crash == OnCrash::Rerun => Opening::Again,
+        _ if task.is_pinned() => Opening::Interrupted,
         None => Opening::Start,
-        Some(checkpoint) if checkpoint.is_pinned() => Opening::Interrupted,
         Some(checkpoint) if checkpoint.outstanding().next().is_some() => Opening::Rest,
         Some(checkpoint) => Opening::Replay(checkpoint.clone()),
+    }
+}
+
+/// What a start of the server means for a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Revival {
+    /// Nothing: it has ended, or waits for answers.
+    Rest,
+    /// The wish stands and nothing runs: it is cancelled.
+    Cancel,
+    /// It fails.
+    Fail(Reason),
+    /// A run is started for it, once that it was cut short is written down.
+    CountAndStart,
+    /// A run is started for it.
+    Start,
+}
+
+/// When a task is given up under which the server crashes again and again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience {
+    /// After so many crashes at least,
+    pub crashes_max: u32,
+    /// and so long after the first of them, in milliseconds: who kills a server in a row must not
+    /// lose what only needs longer than it lives.
+    pub at_least_ms: u64,
+}
+
+impl Patience {
+    fn is_over(self, task: &Task, now_ms: u64) -> bool {
+        let since_ms = task.cut_short_since_ms.unwrap_or(now_ms);
+        task.cut_short >= self.crashes_max && now_ms.saturating_sub(since_ms) >= self.at_least_ms
+    }
+}
+
+/// What a start of the server at `now_ms` means for `task`, after the one before ended by itself or
+/// `crashed`.
+pub fn revival(task: &Task, crashed: bool, patience: Patience, now_ms: u64) -> Revival {
+    match opening(task) {
+        Opening::Rest => Revival::Rest,
+        Opening::Cancel => Revival::Cancel,
+        Opening::Interrupted => Revival::Fail(Reason::Interrupted),
+        _ if task.call.on_crash == OnCrash::Fail => Revival::Fail(Reason::Interrupted),
+        _ if crashed && patience.is_over(task, now_ms) => Revival::Fail(Reason::CrashLoop),
+        Opening::Again => Revival::CountAndStart,
+        Opening::Start | Opening::Replay(_) if crashed => Revival::CountAndStart,
+        Opening::Start | Opening::Replay(_) => Revival::Start,
     }
 }
 

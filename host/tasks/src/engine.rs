@@ -8,7 +8,9 @@
 //! - `commands`: what callers ask for.
 //! - `drive`: one run, from its start to the end of its task or until it is let go.
 //! - `insist`: patience with a store that fails.
+//! - `keys`: keys of questions, when a run starts over.
 //! - `live`: which tasks have a run in memory.
+//! - `open`: how many unfinished tasks each principal has.
 //! - `recovery`: unfinished tasks go on after a start.
 //! - `sweep`: tasks whose time is over.
 //! - `versions`: which versions of plugins tasks need.
@@ -18,7 +20,9 @@
 mod commands;
 mod drive;
 mod insist;
+mod keys;
 mod live;
+mod open;
 mod recovery;
 mod sweep;
 mod versions;
@@ -33,13 +37,14 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::Clock;
 use crate::codec::{self, CodecError};
-use crate::decide::{Command, Effect, Moment, decide};
+use crate::decide::{Command, Effect, Moment, Patience, decide};
 use crate::id::TaskId;
 use crate::model::Call;
 use crate::run::{Failures, Reason, Runner};
 use crate::state::{Illegal, Outcome, Task, apply};
 use crate::store::{Put, Revision, Store, StoreError};
 use live::Live;
+use open::Open;
 
 /// How often a decision is made anew because someone else wrote first. One task has few writers: its
 /// run, its owner, the sweep; only a storm of answers comes near.
@@ -93,8 +98,13 @@ pub struct Settings {
     pub sweep_every_ms: u64,
     /// How many expired tasks are read at once.
     pub sweep_batch: usize,
-    /// How many unfinished tasks are taken up at once at the start.
+    /// How many unfinished tasks are read at once at the start.
     pub recovery_parallel: u32,
+    /// After how many crashes of the server under its runs, without getting on in between, a task is
+    /// given up.
+    pub patience: Patience,
+    /// How many unfinished tasks one principal may have; more are refused.
+    pub open_per_principal_max: usize,
 }
 
 impl Default for Settings {
@@ -110,6 +120,12 @@ impl Default for Settings {
             sweep_every_ms: 500,
             sweep_batch: 256,
             recovery_parallel: 32,
+            patience: Patience {
+                crashes_max: 5,
+                at_least_ms: 60_000,
+            },
+            // Each takes some kilobytes of disk, and memory only while it runs.
+            open_per_principal_max: 1 << 17,
         }
     }
 }
@@ -127,6 +143,12 @@ pub enum EngineError {
     /// The running tasks take all the memory they may; nothing was made.
     #[error("too many tasks are running")]
     Busy,
+    /// The principal has all the unfinished tasks it may; nothing was made.
+    #[error("the principal has {open_max} unfinished tasks, more are not taken")]
+    Full {
+        /// How many it may have.
+        open_max: usize,
+    },
     /// Too many writers at once; nothing was changed.
     #[error("the task is changed by too many at once")]
     Contended,
@@ -162,6 +184,7 @@ struct Inner {
     ports: Ports,
     settings: Settings,
     live: Arc<Live>,
+    open: Open,
     /// Places for runs that linger.
     lingering: Arc<Semaphore>,
     /// Which tasks have changed, for those who listen.
@@ -181,6 +204,7 @@ impl Engine {
         let inner = Arc::new(Inner {
             ports,
             lingering: Arc::new(Semaphore::new(settings.lingering_max)),
+            open: Open::new(settings.open_per_principal_max),
             settings,
             live: Arc::default(),
             changes: broadcast::channel(CHANGES_MAX).0,
@@ -259,17 +283,19 @@ impl Inner {
         let bytes = codec::encode(task)?;
         let unfinished = task.outcome.is_none();
         let due_ms = task.expires_ms;
-        self.ports
-            .store
-            .put(Put {
-                id: task.id,
-                expected,
-                unfinished,
-                due_ms,
-                bytes,
-            })
-            .await?;
-        self.tell(&task.id);
+        let put = Put {
+            id: task.id,
+            expected,
+            unfinished,
+            due_ms,
+            bytes,
+        };
+        let saved = self.ports.store.put(put).await;
+        // After another error it may have been kept all the same.
+        if saved != Err(StoreError::Conflict) {
+            self.tell(&task.id);
+        }
+        saved?;
         Ok(())
     }
 
@@ -298,7 +324,11 @@ impl Inner {
                 None => Ok(task),
                 Some(event) => {
                     let task = apply(task, event, at.now_ms)?;
-                    self.save(&task, Some(revision)).await.map(|()| task)
+                    let saved = self.save(&task, Some(revision)).await;
+                    if saved.is_ok() && task.outcome.is_some() {
+                        self.open.remove(&task.call.principal);
+                    }
+                    saved.map(|()| task)
                 }
             };
             match done {

@@ -22,9 +22,28 @@ pub struct Call {
     pub version: String,
     /// Name of the tool.
     pub tool: String,
+    /// What becomes of it when the server ends under its run.
+    #[serde(default)]
+    pub on_crash: OnCrash,
     /// What the runner needs to run it: arguments, seed, context, limits. Opaque here.
     #[serde(with = "serde_bytes")]
     pub body: Vec<u8>,
+}
+
+/// What becomes of a call whose run was cut short by the end of the server.
+///
+/// A call is *pinned* once it did something that shows outside, or when it asked and nothing leads
+/// to its questions again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub enum OnCrash {
+    /// It goes on from its record, or starts again from the call; pinned, it fails.
+    #[default]
+    Resume,
+    /// Pinned, it starts again from the call: doing it twice does no harm.
+    Rerun,
+    /// It fails, pinned or not. While it waits for an answer it does not run, and so is not cut
+    /// short.
+    Fail,
 }
 
 /// One question of a run to the client.
@@ -79,6 +98,8 @@ pub struct Birth {
     pub poll_interval_ms: u64,
     /// How long it lives from its creation, in milliseconds; `None` is for ever.
     pub ttl_ms: Option<u64>,
+    /// The run it is made of did something that shows outside already.
+    pub pinned: bool,
 }
 
 /// The five statuses of the wire, derived from the state.

@@ -19,6 +19,9 @@ pub enum Step {
     },
     /// It named its job elsewhere; stored at once.
     ExternalId(String),
+    /// It is about to do something that shows outside, and must not be done twice unasked. Stored
+    /// before `step` is called again, which is when it may do it.
+    Pinned,
     /// It asks, and waits. It goes on by [`Run::answer`], here or in a run started from `record`.
     NeedsInput {
         /// The questions: at least one, each key never used before in this call.
@@ -50,10 +53,19 @@ pub trait Run: Send {
 
 /// Starts runs.
 pub trait Runner: Send + Sync + 'static {
-    /// Starts a run of `call`; from `record`, if given, it arrives at the same questions again. It
+    /// Starts a run of `call`; from a record, if given, it arrives at the same questions again. It
     /// must not block: a runner with too much to do queues, and a call it cannot start is a run
     /// whose first step is `Failed`.
-    fn start(&self, id: &TaskId, call: &Call, record: Option<&[u8]>) -> Box<dyn Run>;
+    fn start(&self, id: &TaskId, call: &Call, past: Past<'_>) -> Box<dyn Run>;
+}
+
+/// What a new run is told of those before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Past<'a> {
+    /// What brings it to the questions where the last one stopped; `None` if it starts from the call.
+    pub record: Option<&'a [u8]>,
+    /// The name the tool gave its job elsewhere.
+    pub external_id: Option<&'a str>,
 }
 
 /// Why the engine, not the run, made a task fail.
@@ -62,8 +74,10 @@ pub trait Runner: Send + Sync + 'static {
 pub enum Reason {
     /// Its time to live was over before it ended.
     Expired,
-    /// The server stopped while it could not be replayed (pinned).
+    /// The server ended under a run that is not to be run again (pinned, or by its call's rule).
     Interrupted,
+    /// The server ended under its runs too often.
+    CrashLoop,
     /// Replayed, it did not ask what its record says it asked.
     Diverged,
     /// Its run panicked or broke the contract of [`Run`].
@@ -76,6 +90,7 @@ impl Reason {
         match self {
             Self::Expired => "expired",
             Self::Interrupted => "interrupted",
+            Self::CrashLoop => "crash_loop",
             Self::Diverged => "diverged",
             Self::Broken => "broken",
         }

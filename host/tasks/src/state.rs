@@ -35,6 +35,18 @@ pub struct Task {
     pub checkpoint: Option<Checkpoint>,
     /// Every key it ever used for a question.
     pub keys: BTreeSet<String>,
+    /// It did something that shows outside.
+    #[serde(default)]
+    pub pinned: bool,
+    /// How often the end of the server cut its run short since it last got on.
+    #[serde(default)]
+    pub cut_short: u32,
+    /// When the first of these was found.
+    #[serde(default)]
+    pub cut_short_since_ms: Option<u64>,
+    /// How often it was started again though it was pinned. Its keys carry the number.
+    #[serde(default)]
+    pub reruns: u32,
     /// How it ended.
     pub outcome: Option<Outcome>,
 }
@@ -66,6 +78,15 @@ pub enum Event {
     Wished,
     /// Its tool named its job elsewhere.
     Named(String),
+    /// Its run is about to do something that shows outside.
+    Pinned,
+    /// The end of the server cut its run short, and a new one is to be started.
+    CutShort {
+        /// It counts towards giving up.
+        crashed: bool,
+        /// Pinned as it was, it starts from the call alone.
+        over: bool,
+    },
     /// It ended.
     Closed {
         /// How.
@@ -116,6 +137,10 @@ impl Task {
             wished_ms: None,
             checkpoint: None,
             keys: BTreeSet::new(),
+            pinned: birth.pinned,
+            cut_short: 0,
+            cut_short_since_ms: None,
+            reruns: 0,
             outcome: None,
         }
     }
@@ -142,6 +167,11 @@ impl Task {
             None if self.outstanding().next().is_some() => Status::InputRequired,
             None => Status::Working,
         }
+    }
+
+    /// Whether only the run in memory can go on.
+    pub fn is_pinned(&self) -> bool {
+        self.pinned || self.checkpoint.as_ref().is_some_and(Checkpoint::is_pinned)
     }
 
     /// Its questions without an answer, in the order asked.
@@ -192,6 +222,18 @@ pub fn apply(mut task: Task, event: Event, now_ms: u64) -> Result<Task, Illegal>
         Event::Wished if task.wished_ms.is_some() => return Err(Illegal::AlreadyWished),
         Event::Wished => task.wished_ms = Some(now_ms),
         Event::Named(external_id) => task.external_id = Some(external_id),
+        Event::Pinned => task.pinned = true,
+        Event::CutShort { crashed, over } => {
+            if crashed {
+                task.cut_short = task.cut_short.saturating_add(1);
+                task.cut_short_since_ms.get_or_insert(now_ms);
+            }
+            if over {
+                task.reruns += 1;
+                task.pinned = false;
+                task.checkpoint = None;
+            }
+        }
         Event::Closed {
             outcome,
             message,
@@ -223,6 +265,8 @@ fn ask(task: &mut Task, checkpoint: Checkpoint, message: Option<String>) -> Resu
         }
     }
     task.checkpoint = Some(checkpoint);
+    task.cut_short = 0;
+    task.cut_short_since_ms = None;
     task.status_message = message.or(task.status_message.take());
     Ok(())
 }

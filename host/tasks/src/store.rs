@@ -95,6 +95,10 @@ pub trait Store: Send + Sync + 'static {
         max: usize,
     ) -> Result<Vec<(u64, TaskId)>, StoreError>;
 
+    /// A server begins to use the store: whether the one before ended under it, instead of closing
+    /// it.
+    async fn begin(&self) -> Result<bool, StoreError>;
+
     /// Waits until everything accepted is durable and closes the store: later calls are refused.
     /// (The in-memory twin stays open, so that a test may start another engine on it.)
     async fn close(&self) -> Result<(), StoreError>;

@@ -3,10 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test may fail by it")]
 
 use longshore_tasks::decide::{
-    Command, Decision, Effect, Moment, Opening, cancellation, decide, opening,
+    Command, Decision, Effect, Moment, Opening, Revival, cancellation, decide, opening, revival,
 };
 use longshore_tasks::state::{Event, Illegal, Outcome, Task, apply};
-use longshore_tasks::{Birth, Call, Checkpoint, Principal, Question, Status, TaskId};
+use longshore_tasks::{
+    Birth, Call, Checkpoint, OnCrash, Patience, Principal, Question, Reason, Status, TaskId,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -18,12 +20,14 @@ fn task(ttl_ms: Option<u64>) -> Task {
         plugin: "plugin".into(),
         version: "version".into(),
         tool: "tool".into(),
+        on_crash: OnCrash::Resume,
         body: Vec::new(),
     };
     Task::born(
         TaskId::random().unwrap(),
         call,
         Birth {
+            pinned: false,
             poll_interval_ms: 500,
             ttl_ms,
         },
@@ -267,6 +271,57 @@ fn what_a_task_needs_without_a_run() {
 }
 
 #[test]
+fn what_a_start_means_for_a_task() {
+    let patience = |at_least_ms| Patience {
+        crashes_max: 2,
+        at_least_ms,
+    };
+    let start = |task: &Task, crashed| revival(task, crashed, patience(0), 1_000);
+    let with = |on_crash, commands: Vec<Command>| {
+        let mut task = task(None);
+        task.call.on_crash = on_crash;
+        after(task, commands)
+    };
+    let again = || Command::StartAgain { crashed: true };
+    let waits = || vec![ask(&["a"])];
+    let answered = || vec![ask(&["a"]), Command::Answer(vec![("a".into(), "1".into())])];
+    let effect = || vec![ask(&["a"]), Command::Pin];
+    let (fails, counts) = (Revival::Fail(Reason::Interrupted), Revival::CountAndStart);
+    for (on_crash, commands, orderly, crashed) in [
+        (OnCrash::Resume, vec![], Revival::Start, counts),
+        (OnCrash::Resume, answered(), Revival::Start, counts),
+        (OnCrash::Resume, waits(), Revival::Rest, Revival::Rest),
+        (OnCrash::Resume, effect(), fails, fails),
+        (OnCrash::Rerun, vec![], Revival::Start, counts),
+        (OnCrash::Rerun, effect(), counts, counts),
+        (OnCrash::Fail, vec![], fails, fails),
+        (OnCrash::Fail, answered(), fails, fails),
+        (OnCrash::Fail, waits(), Revival::Rest, Revival::Rest),
+        (
+            OnCrash::Fail,
+            vec![finish("r")],
+            Revival::Rest,
+            Revival::Rest,
+        ),
+    ] {
+        let task = with(on_crash, commands);
+        assert_eq!(start(&task, false), orderly, "{task:?}");
+        assert_eq!(start(&task, true), crashed, "{task:?}");
+    }
+    let twice = with(OnCrash::Resume, vec![again(), again()]);
+    let given_up = Revival::Fail(Reason::CrashLoop);
+    assert_eq!(start(&twice, true), given_up);
+    assert_eq!(start(&twice, false), Revival::Start, "it did not crash");
+    let later = revival(&twice, true, patience(60_000), 1_000);
+    assert_eq!(later, counts, "not for long yet");
+    let got_on = after(
+        twice,
+        [ask(&["a"]), Command::Answer(vec![("a".into(), "1".into())])],
+    );
+    assert_eq!(start(&got_on, true), counts);
+}
+
+#[test]
 fn the_message_of_progress_is_shown_until_the_task_ends() {
     let asked = Command::Ask {
         checkpoint: asks(&["a"], None),
@@ -304,6 +359,8 @@ fn any_command() -> impl Strategy<Value = Command> {
         6 => answered,
         1 => any::<bool>().prop_map(|held| Command::Cancel { held }),
         1 => Just(Command::Name("job".into())),
+        1 => Just(Command::Pin),
+        1 => any::<bool>().prop_map(|crashed| Command::StartAgain { crashed }),
         1 => Just(finish("result")),
         1 => Just(cancellation()),
         2 => Just(expire()),
@@ -345,6 +402,12 @@ proptest! {
             if next.status().is_terminal() {
                 prop_assert!(next.checkpoint.is_none());
                 prop_assert_eq!(opening(&next), Opening::Rest);
+            }
+            if before.is_pinned() && !next.is_pinned() && !next.status().is_terminal() {
+                let again = matches!(command, Command::StartAgain { .. });
+                let asked = matches!(command, Command::Ask { .. }) && !before.pinned;
+                prop_assert!(again || asked, "{command:?} forgot an effect");
+                prop_assert!(asked || next.reruns == before.reruns + 1);
             }
             if let (Some(old), Some(new)) = (&before.checkpoint, &next.checkpoint)
                 && old.questions == new.questions

@@ -46,6 +46,7 @@ mod content;
 pub mod contract;
 mod error;
 mod form;
+pub mod http;
 pub mod log;
 pub mod notify;
 mod plugin;

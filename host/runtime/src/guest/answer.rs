@@ -17,7 +17,7 @@ impl Guest {
     pub(crate) fn check_answer(&mut self, answer: &Answer) -> Result<(), String> {
         let bytes = answer_bytes(answer) as u64;
         if bytes > self.limits().result_bytes {
-            self.meter.exceed(Limit::ResultBytes);
+            self.refusals.exceed(Limit::ResultBytes);
             return Err(format!(
                 "the result has {bytes} bytes; limits.result_bytes = {}",
                 self.limits().result_bytes

@@ -1,5 +1,6 @@
 //! The limits on memory, tables and instances of one run, all its modules together.
 
+use super::refusal::Refusals;
 use crate::limits::{Limit, Limits};
 use wasmtime::{ResourceLimiter, Result, format_err};
 
@@ -10,22 +11,22 @@ pub(crate) struct Meter {
     memory_bytes: u64,
     memory_bytes_max: u64,
     table_elements_max: usize,
-    /// The first limit that was met. The guest may go on: most allocators end it, and then this is why.
-    pub(crate) exceeded: Option<Limit>,
+    refusals: Refusals,
 }
 
 impl Meter {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(limits: &Limits, refusals: &Refusals) -> Self {
         Self {
             memory_bytes: 0,
             memory_bytes_max: limits.memory_bytes,
             table_elements_max: limits.table_elements as usize,
-            exceeded: None,
+            refusals: refusals.clone(),
         }
     }
 
-    pub(crate) fn exceed(&mut self, limit: Limit) {
-        self.exceeded.get_or_insert(limit);
+    /// All memory that was ever there: a module's memory does not shrink.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.memory_bytes
     }
 }
 
@@ -35,7 +36,7 @@ impl ResourceLimiter for Meter {
             .memory_bytes
             .saturating_add(desired.saturating_sub(current) as u64);
         if grown > self.memory_bytes_max {
-            self.exceed(Limit::Memory);
+            self.refusals.exceed(Limit::Memory);
             return Ok(false);
         }
         self.memory_bytes = grown;
@@ -44,7 +45,7 @@ impl ResourceLimiter for Meter {
 
     /// A guest that saw memory run out because the *host* had none would not be replayed the same.
     fn memory_grow_failed(&mut self, error: wasmtime::Error) -> Result<()> {
-        if self.exceeded == Some(Limit::Memory) {
+        if self.refusals.exceeded() == Some(Limit::Memory) {
             return Ok(());
         }
         Err(format_err!("the host has no memory for the guest: {error}"))
@@ -53,7 +54,7 @@ impl ResourceLimiter for Meter {
     fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> Result<bool> {
         let fits = desired <= self.table_elements_max;
         if !fits {
-            self.exceed(Limit::TableElements);
+            self.refusals.exceed(Limit::TableElements);
         }
         Ok(fits)
     }

@@ -1,15 +1,20 @@
 //! The host as a guest sees it: the data of a store, and the imports that read and write it.
 //!
 //! `task` and `notify` hold the imports of the contract, `question` and `answer` what may go out by them, `wasi` the clocks, waits and random numbers that a replay must answer, and
-//! `output` what a guest prints. The rest of WASI is wasmtime's own, linked whole and empty: no folder, no variable, no
-//! argument, no network.
+//! `output` what a guest prints. `files` and `outbound` are what the operator can grant, `effect` what of it cannot be undone,
+//! `refusal` what was not granted or was too much. The rest of WASI is wasmtime's own, linked whole and empty: no argument, no
+//! input, no sockets.
 
 mod answer;
+mod effect;
+mod files;
 mod meter;
 mod notify;
+mod outbound;
 mod output;
 mod question;
 mod rate;
+mod refusal;
 mod task;
 mod wasi;
 
@@ -19,9 +24,11 @@ use crate::limits::{Limit, Limits};
 use crate::record::Tape;
 use crate::run::{Answer, Seat, Shared};
 use meter::Meter;
+use outbound::Outbound;
 use output::Output;
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
+use refusal::Refusals;
 use std::collections::HashSet;
 use std::sync::Arc;
 use wasmtime::component::{HasSelf, Linker, ResourceTable};
@@ -33,6 +40,11 @@ pub(crate) struct Guest {
     tape: Tape,
     random: ChaCha20Rng,
     meter: Meter,
+    refusals: Refusals,
+    folders: files::Folders,
+    outbound: Outbound,
+    /// It has had an effect.
+    acted: bool,
     output: Arc<Output>,
     wasi: WasiCtx,
     table: ResourceTable,
@@ -51,15 +63,21 @@ impl Guest {
         let limits = &seat.call.limits;
         let record_bytes_max = usize::try_from(limits.record_bytes).unwrap_or(usize::MAX);
         let tape = Tape::new(seat.record.take(), seat.call.started_ms, record_bytes_max);
-        let output = Arc::new(Output::new(&seat.plugin, seat.call.work.subject(), limits));
+        let refusals = Refusals::new(&seat.plugin);
+        let output = Output::new(&seat.plugin, seat.call.work.subject(), limits);
+        let output = Arc::new(output.hiding(&seat.grants));
         output.mute(tape.is_replaying());
         let mut table = ResourceTable::new();
         table.set_max_capacity(limits.handles as usize);
         Self {
             tape,
             random: ChaCha20Rng::from_seed(seat.call.seed),
-            meter: Meter::new(limits),
-            wasi: wasi::context(&output),
+            meter: Meter::new(limits, &refusals),
+            wasi: wasi::context(&output, &seat.grants),
+            folders: files::Folders::default(),
+            outbound: Outbound::new(limits, &refusals),
+            refusals,
+            acted: false,
             output,
             table,
             keys: HashSet::new(),
@@ -88,20 +106,26 @@ impl Guest {
 
     /// The limit that a growth, a result or a question was refused for.
     pub(crate) fn exceeded(&self) -> Option<Limit> {
-        self.meter.exceeded
+        self.refusals.exceeded()
+    }
+
+    /// What it wanted and was not granted, for its caller.
+    pub(crate) fn denied(&self) -> Option<String> {
+        self.refusals.told()
+    }
+
+    /// The memory of all its modules together, at its largest.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.meter.memory_bytes()
     }
 
     pub(crate) fn refused_features(&self) -> ClientFeatures {
         self.refused_features
     }
 
-    /// Whether its result, or a question for being too many, was refused.
+    /// Whether something was refused that a guest is told of and then gives up: its result, a question, a request.
     pub(crate) fn was_refused(&self) -> bool {
-        self.refused_result.is_some()
-            || matches!(
-                self.meter.exceeded,
-                Some(Limit::ResultBytes | Limit::Questions)
-            )
+        self.refused_result.is_some() || self.exceeded().is_some_and(Limit::is_told)
     }
 
     pub(crate) fn refused_result(&self) -> Option<String> {
@@ -144,6 +168,8 @@ impl WasiView for Guest {
 pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     wasmtime_wasi::p2::add_to_linker_async(linker)?;
     wasi::shadow(linker)?;
+    files::link(linker)?;
+    outbound::link(linker)?;
     plugin::types::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
     plugin::task::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
     plugin::log::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;

@@ -1,8 +1,10 @@
 //! What a guest prints and logs: into the operator's log, up to a cap, one line at a time, with control characters escaped.
 
+use crate::grants::Grants;
 use crate::limits::Limits;
 use bytes::Bytes;
 use parking_lot::Mutex;
+use std::borrow::Cow;
 use std::sync::Arc;
 use tokio::io::{AsyncWrite, sink};
 use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
@@ -15,6 +17,8 @@ const LINE_BYTES_MAX: usize = 4 << 10;
 pub(crate) struct Output {
     plugin: String,
     tool: String,
+    /// What stands in no line.
+    secrets: Vec<String>,
     left: Mutex<Allowance>,
 }
 
@@ -30,6 +34,7 @@ impl Output {
         Self {
             plugin: plugin.to_owned(),
             tool: tool.to_owned(),
+            secrets: Vec::new(),
             left: Mutex::new(Allowance {
                 bytes: limits.log_bytes,
                 lines: limits.log_lines,
@@ -39,6 +44,24 @@ impl Output {
         }
     }
 
+    /// Write none of the secrets that the guest was given.
+    pub(crate) fn hiding(mut self, grants: &Grants) -> Self {
+        let secrets = grants.environment.iter();
+        let secrets = secrets.filter(|variable| variable.is_secret && !variable.value.is_empty());
+        self.secrets = secrets.map(|variable| variable.value.clone()).collect();
+        self
+    }
+
+    fn without_secrets<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let hide = |text: Cow<'a, str>, secret: &String| {
+            if text.contains(secret.as_str()) {
+                return text.replace(secret.as_str(), "[secret]").into();
+            }
+            text
+        };
+        self.secrets.iter().fold(text.into(), hide)
+    }
+
     /// Whether one more line may be written; if so it is written to the operator's log, unless it is a repetition.
     pub(crate) fn line(&self, source: &str, text: &str, repeated: bool) -> bool {
         if !self.allow(text.len()) {
@@ -46,6 +69,7 @@ impl Output {
         }
         if !repeated {
             let (plugin, tool) = (&self.plugin, &self.tool);
+            let text = self.without_secrets(text);
             tracing::info!(target: "plugin", %plugin, %tool, source, "{}", text.escape_debug());
         }
         true

@@ -30,7 +30,7 @@ impl Guest {
             ));
         }
         if self.rounds >= self.limits().questions {
-            self.meter.exceed(Limit::Questions);
+            self.refusals.exceed(Limit::Questions);
             return Err(format!(
                 "limits.questions = {} is used up",
                 self.limits().questions
@@ -42,6 +42,34 @@ impl Guest {
         }
         self.rounds += 1;
         Ok(())
+    }
+
+    /// The operator may have withheld this kind of question.
+    pub(super) fn check_granted(&self, kind: &InputKind) -> std::result::Result<(), String> {
+        let ask = self.seat.grants.ask;
+        let (granted, kind) = match kind {
+            InputKind::Form(_) | InputKind::Url(_) => (ask.elicitation, "elicitation"),
+            InputKind::Sampling(_) => (ask.sampling, "sampling"),
+            InputKind::Roots => (ask.roots, "roots"),
+        };
+        if granted {
+            return Ok(());
+        }
+        let kinds = [
+            (ask.elicitation, "elicitation"),
+            (ask.sampling, "sampling"),
+            (ask.roots, "roots"),
+        ];
+        let kinds = kinds
+            .iter()
+            .filter(|(granted, name)| *granted || *name == kind);
+        let kinds: Vec<_> = kinds.map(|(_, name)| format!("{name:?}")).collect();
+        let line = format!("ask = [{}]", kinds.join(", "));
+        self.refusals
+            .deny(&format!("asking the client ({kind})"), "ask", &line);
+        Err(format!(
+            "the operator does not let this plugin ask the client: {kind}"
+        ))
     }
 
     /// The client must have declared what it is asked. A refusal is part of the record, for another request of the same call

@@ -5,7 +5,7 @@ use super::rate::Rate;
 use crate::call::Work;
 use crate::clock;
 use crate::contract::generated::longshore::plugin::{log, task, types};
-use crate::contract::{CallResult, InputAnswer, InputRequest};
+use crate::contract::{CallResult, ContentBlock, InputAnswer, InputRequest, TextContent};
 use crate::json;
 use crate::record::Import;
 use crate::run::{Answer, LogMessage, Progress, Step};
@@ -51,6 +51,12 @@ impl task::Host for Guest {
         if let Err(wrong) = self.check_questions(&requests) {
             return Ok(Err(InputError::Invalid(wrong)));
         }
+        let withheld = requests
+            .iter()
+            .find_map(|request| self.check_granted(&request.kind).err());
+        if let Some(withheld) = withheld {
+            return Ok(Err(InputError::Unsupported(withheld)));
+        }
         self.stop_recording_if_wished();
         let asked = encode(&requests)?;
         if let Some(refusal) = self.refuse_unsupported(&requests, &asked)? {
@@ -76,7 +82,7 @@ impl task::Host for Guest {
         if self.seat.shared.is_completed() {
             return Ok(Err(CompleteError::AlreadyComplete));
         }
-        let answer = Answer::Tool(result);
+        let answer = Answer::Tool(self.telling_refusals(result));
         if let Err(wrong) = self.check_answer(&answer) {
             self.refused_result = Some(wrong.clone());
             return Ok(Err(CompleteError::Invalid(wrong)));
@@ -147,6 +153,25 @@ impl task::Host for Guest {
             let _ = self.seat.steps.try_send(Step::ExternalId(id));
         }
         Ok(Ok(()))
+    }
+}
+
+impl Guest {
+    /// An error of a tool, with what was denied or too much: the guest itself may not know why it failed.
+    fn telling_refusals(&self, mut result: CallResult) -> CallResult {
+        if result.is_error {
+            let exceeded = self.exceeded();
+            let exceeded = exceeded.map(|limit| self.refusals.told_limit(limit, self.limits()));
+            let texts = self.denied().into_iter().chain(exceeded);
+            result.content.extend(texts.map(|text| {
+                ContentBlock::Text(TextContent {
+                    text,
+                    annotations: None,
+                    meta: None,
+                })
+            }));
+        }
+        result
     }
 }
 

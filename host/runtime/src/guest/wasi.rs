@@ -7,6 +7,7 @@
 use super::Guest;
 use super::output::{Output, Printer};
 use crate::clock;
+use crate::grants::Grants;
 use crate::limits::Limit;
 use crate::run::Shared;
 use rand_chacha::rand_core::Rng;
@@ -23,9 +24,13 @@ use wasmtime_wasi::{WasiCtx, WasiCtxBuilder};
 /// Resolution of the guest's clocks while it computes.
 const CLOCK_RESOLUTION_NS: u64 = 1_000_000;
 
-/// The rest of WASI, empty.
-pub(super) fn context(output: &Arc<Output>) -> WasiCtx {
-    WasiCtxBuilder::new()
+/// The rest of WASI, empty but for the granted variables. Folders are in `files`.
+pub(super) fn context(output: &Arc<Output>, grants: &Grants) -> WasiCtx {
+    let mut context = WasiCtxBuilder::new();
+    for variable in &grants.environment {
+        context.env(&variable.name, &variable.value);
+    }
+    context
         .stdout(Printer::new(output, "stdout"))
         .stderr(Printer::new(output, "stderr"))
         .build()
@@ -107,9 +112,12 @@ impl Guest {
         subscribe(&mut self.table, timer)
     }
 
-    fn handles_full(&mut self, error: wasmtime::component::ResourceTableError) -> wasmtime::Error {
+    pub(super) fn handles_full(
+        &mut self,
+        error: wasmtime::component::ResourceTableError,
+    ) -> wasmtime::Error {
         if matches!(error, wasmtime::component::ResourceTableError::Full) {
-            self.meter.exceed(Limit::Handles);
+            self.refusals.exceed(Limit::Handles);
         }
         error.into()
     }
@@ -140,7 +148,8 @@ impl Pollable for Timer {
     async fn ready(&mut self) {
         let due = async {
             match self.due {
-                Due::Now => tokio::task::yield_now().await,
+                // At once: a look must see it too. A guest that looks for ever gives way at the next tick.
+                Due::Now => {}
                 Due::At(at) => tokio::time::sleep_until(at.into()).await,
                 Due::Never => std::future::pending().await,
             }
@@ -200,7 +209,7 @@ impl poll::HostPollable for Guest {
 impl Guest {
     fn draw(&mut self, len: u64) -> Result<Vec<u8>> {
         if len > self.limits().random_bytes {
-            self.meter.exceed(Limit::RandomBytes);
+            self.refusals.exceed(Limit::RandomBytes);
             return Err(format_err!("{len} random bytes were asked for at once"));
         }
         let mut bytes = vec![0; usize::try_from(len)?];

@@ -4,14 +4,16 @@
 
 use super::exports;
 use super::shared::Shared;
+use super::usage::{Timed, Usage};
 use super::verdict::{End, judge};
 use super::{Reply, Run, STEPS_MAX, Step};
 use crate::admission::{Admission, Patience};
 use crate::call::Call;
 use crate::clock;
 use crate::contract::InputRequest;
-use crate::engine::Host;
+use crate::engine::{Host, Metering};
 use crate::failure::Failure;
+use crate::grants::Grants;
 use crate::guest::Guest;
 use crate::news::Newsroom;
 use crate::plugin::Plugin;
@@ -42,6 +44,7 @@ pub(crate) struct Terms {
 /// A run's place: what its guest needs of the world.
 pub(crate) struct Seat {
     pub(crate) plugin: String,
+    pub(crate) grants: Arc<Grants>,
     pub(crate) call: Call,
     pub(crate) record: Option<Record>,
     pub(crate) shared: Arc<Shared>,
@@ -54,11 +57,12 @@ pub(crate) struct Seat {
 
 impl Seat {
     /// A place without a holder, for the listing of what a plugin has.
-    pub(crate) fn for_listing(plugin: &str, call: Call) -> Self {
+    pub(crate) fn for_listing(plugin: &str, call: Call, grants: Arc<Grants>) -> Self {
         let (steps, _) = mpsc::channel(1);
         let (_, replies) = mpsc::channel(1);
         Self {
             plugin: plugin.to_owned(),
+            grants,
             shared: Arc::new(Shared::new(Duration::from_millis(call.limits.wall_time_ms))),
             call,
             record: None,
@@ -87,6 +91,7 @@ pub(crate) fn start(
     let shared = Arc::new(Shared::new(Duration::from_millis(call.limits.wall_time_ms)));
     let seat = Seat {
         plugin: plugin.name.clone(),
+        grants: plugin.grants.clone(),
         call,
         record,
         shared: shared.clone(),
@@ -152,14 +157,26 @@ async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
         Err(error) => return Some(Step::Failed(Failure::Unavailable(format!("{error:#}")))),
     };
     shared.start_clock();
-    let end = {
-        let guest = exports::call(&mut store, plugin, &work);
-        tokio::select! {
-            returned = Box::pin(guest) => End::Returned(returned),
+    let (end, cpu) = {
+        let mut guest = Timed::new(exports::call(&mut store, plugin, &work));
+        let end = tokio::select! {
+            returned = &mut guest => End::Returned(returned),
             () = out_of_time(&shared, grace) => End::OutOfTime,
             () = clean_up_over(&shared, grace) => End::CleanedUp,
-        }
+        };
+        (end, guest.taken())
     };
+    let limits = store.data().limits();
+    let usage = Usage {
+        // Of an unmetered plugin there is no fuel to be told.
+        fuel: limits
+            .fuel
+            .saturating_sub(store.get_fuel().unwrap_or(limits.fuel)),
+        memory_bytes: store.data().memory_bytes(),
+        wall: Duration::from_millis(limits.wall_time_ms).saturating_sub(shared.time_left()),
+        cpu,
+    };
+    usage.log(&plugin.name, work.subject());
     judge(end, plugin, store.data_mut())
 }
 
@@ -168,7 +185,9 @@ pub(super) fn new_store(host: &Host, seat: Seat) -> wasmtime::Result<Store<Guest
     let shared = seat.shared.clone();
     let mut store = Store::try_new(&host.engine, Guest::new(seat))?;
     store.limiter(Guest::meter);
-    store.set_fuel(limits.fuel)?;
+    if host.metering == Metering::Fuel {
+        store.set_fuel(limits.fuel)?;
+    }
     store.set_epoch_deadline(1);
     store.epoch_deadline_callback(move |_| {
         if shared.is_dead() {

@@ -8,6 +8,7 @@
 mod drive;
 mod exports;
 mod shared;
+mod usage;
 mod verdict;
 
 pub(crate) use drive::{Rules, Seat, Terms, start, stillborn};
@@ -66,6 +67,9 @@ pub enum Step {
     ExternalId(String),
     /// The questions are settled; the guest waits for [`Run::proceed`].
     Begin,
+    /// The guest is about to have its first effect, and waits for [`Run::permit`]. From here on the call is pinned to this run:
+    /// no record leads to what comes after.
+    Effect,
     /// The guest waits for [`Run::answer`]. With the record, another run arrives at the same questions; without, none can.
     NeedsInput {
         /// What it asks.
@@ -137,6 +141,11 @@ impl Run {
     /// Let the guest go on after [`Step::Begin`].
     pub fn proceed(&self) {
         self.reply(Reply::Proceed);
+    }
+
+    /// Let the effects happen that [`Step::Effect`] tells of.
+    pub fn permit(&self) {
+        self.shared.permit();
     }
 
     fn reply(&self, reply: Reply) {

@@ -6,7 +6,7 @@ use crate::clock;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 
 #[derive(Debug)]
 pub(crate) struct Shared {
@@ -16,6 +16,7 @@ pub(crate) struct Shared {
     dead: AtomicBool,
     completed: AtomicBool,
     complete: Notify,
+    permitted: watch::Sender<bool>,
     budget: Mutex<Budget>,
     budget_changed: Notify,
 }
@@ -36,6 +37,7 @@ impl Shared {
             dead: AtomicBool::new(false),
             completed: AtomicBool::new(false),
             complete: Notify::new(),
+            permitted: watch::Sender::new(false),
             budget: Mutex::new(Budget {
                 left: wall_time,
                 running_since: None,
@@ -86,6 +88,21 @@ impl Shared {
     /// Resolves once there is a result.
     pub(crate) async fn completion(&self) {
         self.complete.notified().await;
+    }
+
+    /// Effects may happen.
+    pub(crate) fn permit(&self) {
+        self.permitted.send_replace(true);
+    }
+
+    /// Resolves once effects may happen.
+    pub(crate) async fn permission(&self) {
+        // The sender lives as long as this does.
+        let _ = self
+            .permitted
+            .subscribe()
+            .wait_for(|permitted| *permitted)
+            .await;
     }
 
     pub(crate) fn start_clock(&self) {

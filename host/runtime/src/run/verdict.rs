@@ -29,7 +29,8 @@ pub(super) fn judge(end: End, plugin: &Plugin, guest: &mut Guest) -> Option<Step
         }
         return None;
     }
-    Some(match end {
+    let denied = guest.denied();
+    let step = match end {
         End::Returned(Ok(Ok(None))) => returned_without_result(guest),
         End::Returned(Ok(Ok(Some(answer)))) => returned(answer, guest),
         End::Returned(Ok(Err(error))) if guest.shared().is_wished() => {
@@ -46,6 +47,10 @@ pub(super) fn judge(end: End, plugin: &Plugin, guest: &mut Guest) -> Option<Step
         }),
         End::Returned(Err(error)) => Step::Failed(classify(&error, guest)),
         End::OutOfTime | End::CleanedUp => Step::Failed(exceeded(Limit::WallTime, guest)),
+    };
+    Some(match (step, denied) {
+        (Step::Failed(failure), Some(denied)) => Step::Failed(failure.after_denial(&denied)),
+        (step, _) => step,
     })
 }
 
@@ -95,6 +100,9 @@ const HOST_CALL_FUEL_TEXT: &str = "fuel allocated for hostcalls has been exhaust
 /// The text of wasmtime's error for too many handles; its type is private too.
 const HANDLES_TEXT: &str = "handle table";
 
+/// The text of wasmtime's error for too large HTTP fields; its type is private too.
+const FIELDS_TEXT: &str = "total size of fields exceeds limit";
+
 /// Give a trap its name.
 fn classify(error: &wasmtime::Error, guest: &Guest) -> Failure {
     if let Some(diverged) = error.downcast_ref::<Diverged>() {
@@ -118,6 +126,9 @@ fn classify(error: &wasmtime::Error, guest: &Guest) -> Failure {
     }
     if text.contains(HANDLES_TEXT) {
         return exceeded(Limit::Handles, guest);
+    }
+    if text.contains(FIELDS_TEXT) {
+        return exceeded(Limit::HttpFieldBytes, guest);
     }
     match error.downcast_ref::<Trap>() {
         Some(trap) => Failure::Trap(trap.to_string()),

@@ -28,8 +28,7 @@ impl Stamp {
     /// Of the file as it is now.
     pub(super) fn now(path: &Path) -> Option<Self> {
         // Follows links.
-        let metadata = std::fs::metadata(path).ok()?;
-        metadata.is_file().then(|| Self::of(&metadata))
+        Some(Self::of(&std::fs::metadata(path).ok()?))
     }
 }
 
@@ -38,7 +37,7 @@ impl Stamp {
 pub(super) struct Listing {
     /// Which folder it is: another one may come under the same name.
     pub(super) folder: (u64, u64),
-    /// The regular files that are components by their names.
+    /// What is a component by its name, also what is no file: that is refused by its name, and never opened.
     pub(super) files: BTreeMap<PathBuf, Stamp>,
 }
 

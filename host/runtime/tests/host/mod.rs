@@ -4,8 +4,8 @@ use longshore_runtime::contract::{
     ClientFeatures, ContentBlock, ElicitAction, ElicitAnswer, InputAnswer,
 };
 use longshore_runtime::{
-    Answer, Call, Compiler, Context, Failure, Limits, Patience, Pins, Plugin, Record, Run, Runtime,
-    Settings, Step, Work,
+    Answer, Call, Compiler, Context, Failure, Limits, Patience, Pins, Plugin, PluginSettings,
+    Record, Run, Runtime, Settings, Step, Work,
 };
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -68,9 +68,12 @@ impl Served {
             std::fs::copy(&from, to).expect("a copy");
         }
         // One second, for those that would take for ever.
-        let hostile = Limits {
-            wall_time_ms: 1_000,
-            ..Limits::default()
+        let hostile = PluginSettings {
+            limits: Limits {
+                wall_time_ms: 1_000,
+                ..Limits::default()
+            },
+            ..PluginSettings::default()
         };
         let runtime = Runtime::new(Settings {
             plugins_dir,
@@ -85,8 +88,8 @@ impl Served {
             concurrent_runs: 10,
             queued_calls: 10,
             component_bytes_max: 64 << 20,
-            limits: Limits::default(),
-            plugin_limits: HashMap::from([("hostile".to_owned(), hostile)]),
+            plugin: PluginSettings::default(),
+            plugins: HashMap::from([("hostile".to_owned(), hostile)]),
             check_question: |_| Ok(()),
             grace: Duration::from_millis(200),
             pins: Pins::default(),
@@ -117,8 +120,7 @@ impl Served {
             log_level: None,
             trace: Vec::new(),
         };
-        let limits = self.plugin(plugin).limits.clone();
-        Call::begin(work, context, limits).expect("a seed")
+        Call::begin(work, context, self.plugin(plugin).terms()).expect("a seed")
     }
 
     pub(crate) fn run(&self, plugin: &str, work: Work) -> Run {

@@ -1,7 +1,7 @@
 //! Who may call, and the sessions of older clients, as they stand in the file.
 
 use super::ConfigError;
-use crate::auth::Tokens;
+use crate::auth::{PRINCIPAL_RULE, Tokens, is_principal};
 use serde::Deserialize;
 
 /// `[auth]`
@@ -21,9 +21,6 @@ struct WrittenToken {
     sha256: String,
 }
 
-/// Length of a principal's name, in characters.
-const PRINCIPAL_MAX: usize = 128;
-
 impl WrittenAuth {
     pub(super) fn resolve(self) -> Result<Tokens, ConfigError> {
         let mut tokens = Tokens::default();
@@ -33,13 +30,8 @@ impl WrittenAuth {
                 value: value.to_owned(),
                 expected: expected.to_owned(),
             };
-            let named = !principal.is_empty()
-                && principal.chars().count() <= PRINCIPAL_MAX
-                && !principal.chars().any(char::is_control);
-            // Whoever called before there were tokens must not be taken for someone.
-            if !named || principal == "anonymous" {
-                let expected = "a name of at most 128 characters, and not anonymous";
-                return Err(wrong("principal", &principal, expected));
+            if !is_principal(&principal) {
+                return Err(wrong("principal", &principal, PRINCIPAL_RULE));
             }
             tokens
                 .add(&principal, &sha256)

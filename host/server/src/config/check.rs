@@ -179,7 +179,11 @@ fn check_limits(table: &str, limits: &Limits) -> Result<(), ConfigError> {
     within("result_bytes", limits.result_bytes, 1..=GIB)?;
     within("record_bytes", limits.record_bytes, 0..=16 << 20)?;
     within("host_call_bytes", limits.host_call_bytes, 1..=GIB)?;
-    within("handles", limits.handles.into(), 1..=u64::from(u32::MAX))
+    within("handles", limits.handles.into(), 1..=u64::from(u32::MAX))?;
+    within("http_time_ms", limits.http_time_ms, 1..=TIME_MS_MAX)?;
+    within("http_request_bytes", limits.http_request_bytes, 0..=GIB)?;
+    within("http_response_bytes", limits.http_response_bytes, 1..=GIB)?;
+    within("http_field_bytes", limits.http_field_bytes, 1_024..=1 << 20)
 }
 
 fn within(key: &str, value: u64, range: RangeInclusive<u64>) -> Result<(), ConfigError> {

@@ -1,6 +1,7 @@
 //! What stands in the file. Keys carry their unit; defaults are here and in the sample, and a test holds them together.
 
 use super::callers::{SessionSettings, WrittenAuth};
+use super::grants::WrittenGrants;
 use super::{Config, ConfigError, Flags, PluginConfig};
 use longshore_runtime::{Limits, contract};
 use serde::de::DeserializeOwned;
@@ -217,6 +218,10 @@ pub(crate) struct Tasks {
     pub(crate) running_bytes_max: u64,
     /// How long a cancelled guest may go on, in milliseconds.
     pub(crate) grace_ms: u64,
+    /// After so many crashes of the server under its runs a task is given up.
+    pub(crate) crashes_max: u32,
+    /// How many unfinished tasks one caller may have.
+    pub(crate) open_per_principal_max: u32,
 }
 
 impl Default for Tasks {
@@ -233,6 +238,9 @@ impl Default for Tasks {
             // Some ten thousand tasks of usual size.
             running_bytes_max: 256 << 20,
             grace_ms: 1_000,
+            crashes_max: 5,
+            // They take disk; memory only while they run.
+            open_per_principal_max: 131_072,
         }
     }
 }
@@ -244,6 +252,8 @@ pub(crate) struct HostLimits {
     pub(crate) input_time_ms: u64,
     /// Guests alive at once.
     pub(crate) concurrent_runs: u32,
+    /// Calls of tools by one principal, or from one address where there are no tokens, in a minute; 0: no limit.
+    pub(crate) calls_per_minute: u32,
     /// Calls that wait for a guest to end.
     pub(crate) queued_calls: u32,
     /// Size of a component file, in bytes.
@@ -260,6 +270,7 @@ impl Default for HostLimits {
             // A person answers within minutes, or not at all.
             input_time_ms: 600_000,
             concurrent_runs: 256,
+            calls_per_minute: 0,
             queued_calls: 1_024,
             component_bytes: 64 << 20,
             // A JavaScript or Python component takes 600 MB and 15 s of one core.
@@ -316,6 +327,8 @@ fn nothing_left(written: &toml::Table, table: &str) -> Result<(), ConfigError> {
 struct WrittenPlugin {
     /// Those of a run only.
     limits: toml::Table,
+    unmetered: bool,
+    grants: WrittenGrants,
     tools: BTreeMap<String, WrittenTool>,
     prefix: String,
     pin_definitions: Option<bool>,
@@ -326,6 +339,25 @@ struct WrittenPlugin {
 #[serde(default, deny_unknown_fields)]
 struct WrittenTool {
     task_support: Option<TaskSupport>,
+    on_crash: Option<OnCrash>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OnCrash {
+    Resume,
+    Rerun,
+    Fail,
+}
+
+impl From<OnCrash> for longshore_tasks::OnCrash {
+    fn from(written: OnCrash) -> Self {
+        match written {
+            OnCrash::Resume => Self::Resume,
+            OnCrash::Rerun => Self::Rerun,
+            OnCrash::Fail => Self::Fail,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -387,11 +419,21 @@ impl WrittenPlugin {
         let table = format!("plugins.{name}.limits");
         let limits = overlaid(base, &mut self.limits, &table)?;
         nothing_left(&self.limits, &table)?;
-        let support =
-            |(tool, written): (String, WrittenTool)| Some((tool, written.task_support?.into()));
+        let tools = || self.tools.iter();
+        let support = |(tool, written): (&String, &WrittenTool)| {
+            Some((tool.clone(), written.task_support?.into()))
+        };
+        let on_crash = |(tool, written): (&String, &WrittenTool)| {
+            Some((tool.clone(), written.on_crash?.into()))
+        };
+        let (grants, sources) = self.grants.resolve(&format!("plugins.{name}.grants"))?;
         Ok(PluginConfig {
             limits,
-            task_support: self.tools.into_iter().filter_map(support).collect(),
+            unmetered: self.unmetered,
+            grants,
+            sources,
+            task_support: tools().filter_map(support).collect(),
+            on_crash: tools().filter_map(on_crash).collect(),
             prefix: self.prefix,
             pin_definitions: self.pin_definitions,
         })

@@ -30,7 +30,8 @@ pub(super) async fn answer(
     keep_alive: Duration,
     dispatch: impl FnOnce(Notices) -> BoxFuture<'static, Outcome>,
 ) -> Response {
-    if accept == Accept::Json {
+    // A stream is sent only to who names it.
+    if matches!(accept, Accept::Json | Accept::Any) {
         let outcome = dispatch(Notices::unread()).await;
         return json(&id, outcome);
     }

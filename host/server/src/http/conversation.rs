@@ -5,20 +5,24 @@
 use super::answer::{KEEP_ALIVE, events, json_text, refusal};
 use super::endpoint::{accepted, session_id};
 use super::media::Accept;
-use super::session::{HttpSession, Owner};
+use super::session::{HttpSession, Listening, Owner};
 use super::stream::{End, EventId, EventStream, Reader};
 use crate::app::App;
+use crate::headers::single;
 use crate::in_flight::Place;
 use crate::legacy::{self, handshake};
+use crate::listen::hub::Seat;
 use crate::message::{Notification, Request, Response as ClientResponse};
 use crate::outcome::Notices;
 use crate::wire::legacy::Revision;
 use crate::wire::{WireError, rpc};
 use axum::body::Body;
 use axum::response::Response;
+use bytes::Bytes;
 use futures::stream::unfold;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use longshore_tasks::Principal;
+use std::collections::BTreeSet;
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +38,7 @@ const OPENS_AFTER: Duration = Duration::from_millis(250);
 
 /// `initialize`: a session begins.
 pub(super) async fn initialize(app: &Arc<App>, request: &Request, owner: Owner) -> Response {
-    let begun = handshake::initialize(app, request, owner.principal.clone()).await;
+    let begun = handshake::initialize(app, request, (owner.principal.clone(), owner.peer)).await;
     let (session, result) = match begun {
         Ok(begun) => begun,
         Err(error) => return refusal(Some(&request.id), error),
@@ -114,7 +118,7 @@ pub(super) async fn call(
     let end = match accept {
         Accept::Json => Some(stream.ended().await),
         Accept::Events => None,
-        Accept::Both => timeout(OPENS_AFTER, stream.opened()).await.ok().flatten(),
+        Accept::Both | Accept::Any => timeout(OPENS_AFTER, stream.opened()).await.ok().flatten(),
     };
     match end {
         Some(End::Answered(response)) => {
@@ -122,7 +126,7 @@ pub(super) async fn call(
             json_text(response.to_string())
         }
         Some(End::Cancelled) => accepted(),
-        _ => read(app, http, stream.reader(None), false),
+        _ => read(app, http, stream.reader(), Told::Call(number)),
     }
 }
 
@@ -167,9 +171,8 @@ impl Going {
             }
         }
         let response = outcome.map(|outcome| rpc::response(Some(&id), &outcome.result));
-        // Kept first: who waits for the end may let go of it at once.
-        self.http.keep(self.number, self.app.clock.now_ms());
         self.stream.end(response);
+        self.http.keep(self.number, self.app.clock.now_ms());
         // The id is free from here on.
         drop(self.place);
     }
@@ -177,18 +180,38 @@ impl Going {
 
 /// GET: what belongs to no request; or the rest of a stream whose connection was lost.
 pub(super) fn get(app: &Arc<App>, http: &Arc<HttpSession>, headers: &HeaderMap) -> Response {
-    let Some(last) = headers.get(LAST_EVENT_HEADER) else {
-        let standalone = http.standalone();
-        return read(app, http, standalone.reader_from_now(), true);
-    };
-    let last = last.to_str().ok().and_then(EventId::parse);
-    match last.and_then(|last| Some((http.resume(last)?, last.is_standalone()))) {
-        Some((reader, standalone)) => read(app, http, reader, standalone),
-        None => {
-            let message = "what came behind Last-Event-ID is not kept any more; ask again";
-            refusal(None, WireError::invalid_request(message))
+    let peer = http.session.peer;
+    let place = match Seat::take(&app.hub, peer, BTreeSet::new()) {
+        Ok(place) => place,
+        Err(full) => {
+            let busy = full.wire_error();
+            return refusal(None, busy.with_status(StatusCode::SERVICE_UNAVAILABLE));
         }
+    };
+    let Ok(last) = single(headers, &LAST_EVENT_HEADER) else {
+        return lost();
+    };
+    let Some(last) = last else {
+        let standalone = http.standalone();
+        let reader = standalone.reader_from_now();
+        if http.session.revision == Revision::Latest {
+            standalone.prime();
+        }
+        return read(app, http, reader, Told::Changes(place));
+    };
+    let Some(last) = EventId::parse(last) else {
+        return lost();
+    };
+    match http.resume(last) {
+        Some(reader) if last.is_standalone() => read(app, http, reader, Told::Changes(place)),
+        Some(reader) => read(app, http, reader, Told::Rest(last.stream, place)),
+        None => lost(),
     }
+}
+
+fn lost() -> Response {
+    let message = "what came behind Last-Event-ID is not kept any more, or never was; ask again";
+    refusal(None, WireError::invalid_request(message))
 }
 
 /// DELETE: the session is over.
@@ -204,14 +227,31 @@ pub(super) fn delete(app: &App, headers: &HeaderMap, principal: &Principal) -> R
     response
 }
 
-/// A response that reads a stream. `tells`: it is the one by which the client is told of changes.
-fn read(app: &Arc<App>, http: &Arc<HttpSession>, reader: Reader, tells: bool) -> Response {
+/// What a response tells. A GET has a place among all streams that are open, as `subscriptions/listen` has.
+#[allow(dead_code, reason = "a place is held, not looked at")]
+enum Told {
+    /// The call of its request, on the stream of this number.
+    Call(u64),
+    /// The rest of a stream.
+    Rest(u64, Seat),
+    /// What changes in the server.
+    Changes(Seat),
+}
+
+impl Told {
+    fn tells_changes(&self) -> bool {
+        matches!(self, Self::Changes(_))
+    }
+}
+
+/// A response that reads a stream.
+fn read(app: &Arc<App>, http: &Arc<HttpSession>, reader: Reader, told: Told) -> Response {
     let keep_alive = Duration::from_millis(app.config.listening.keep_alive_ms);
     let reading = Reading {
         app: app.clone(),
         http: http.clone(),
         reader,
-        tells,
+        told,
         _listening: http.listening(),
     };
     let body = unfold(reading, move |mut reading| async move {
@@ -228,23 +268,29 @@ struct Reading {
     app: Arc<App>,
     http: Arc<HttpSession>,
     reader: Reader,
-    tells: bool,
-    _listening: super::session::Listening,
+    told: Told,
+    _listening: Listening,
 }
 
 impl Reading {
     /// The next event. Cancelling it loses nothing.
-    async fn next(&mut self) -> Option<bytes::Bytes> {
+    async fn next(&mut self) -> Option<Bytes> {
         let session = &self.http.session;
+        let tells = self.told.tells_changes();
         loop {
             tokio::select! {
                 biased;
-                event = self.reader.next() => return event,
-                change = session.next_change(), if self.tells => {
+                event = self.reader.next() => {
+                    if let (None, Told::Call(number) | Told::Rest(number, _)) = (&event, &self.told) {
+                        self.http.was_read(*number);
+                    }
+                    return event;
+                }
+                change = session.next_change(), if tells => {
                     self.http.standalone().push(&change);
                 }
                 () = session.over.cancelled() => return None,
-                () = self.app.stopping.cancelled(), if self.tells => return None,
+                () = self.app.stopping.cancelled(), if tells => return None,
             }
         }
     }

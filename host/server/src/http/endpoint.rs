@@ -64,20 +64,19 @@ impl Endpoint {
             Method::POST => self.post(parts, body, principal).await,
             Method::GET if session_id(&parts.headers).is_some() => self.get(&parts, &principal),
             Method::DELETE if session_id(&parts.headers).is_some() => {
-                Ok(conversation::delete(&self.app, &parts.headers, &principal))
+                era::check_session_version(&parts.headers)
+                    .map(|()| conversation::delete(&self.app, &parts.headers, &principal))
             }
-            ref other => {
-                let reason = format!("{other} is not served without a session; use POST");
-                Err(refusal(StatusCode::METHOD_NOT_ALLOWED, reason))
-            }
+            ref other => Ok(not_allowed(other, session_id(&parts.headers).is_some())),
         };
         served.unwrap_or_else(|error| refused(None, error))
     }
 
     fn get(&self, parts: &Parts, principal: &Principal) -> Result<Response, WireError> {
+        era::check_session_version(&parts.headers)?;
         let session = conversation::find(&self.app, &parts.headers, principal)?;
         match media::accepted(&parts.headers) {
-            Some(Accept::Events | Accept::Both) => {
+            Some(Accept::Events | Accept::Both | Accept::Any) => {
                 Ok(conversation::get(&self.app, &session, &parts.headers))
             }
             _ => {
@@ -127,7 +126,10 @@ impl Endpoint {
     ) -> Result<Response, WireError> {
         let app = &self.app;
         let has_session = session_id(&parts.headers).is_some();
-        let session = || conversation::find(app, &parts.headers, &principal);
+        let session = || {
+            era::check_session_version(&parts.headers)?;
+            conversation::find(app, &parts.headers, &principal)
+        };
         match message {
             Message::Request(request) => {
                 Ok(self.request(request, parts, (accept, principal)).await)
@@ -206,12 +208,20 @@ fn refusal(status: StatusCode, reason: impl Into<String>) -> WireError {
 }
 
 fn refused(id: Option<&RawValue>, error: WireError) -> Response {
-    let mut response = answer::refusal(id, error);
-    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-        response
-            .headers_mut()
-            .insert(ALLOW, HeaderValue::from_static("POST"));
-    }
+    answer::refusal(id, error)
+}
+
+fn not_allowed(verb: &Method, has_session: bool) -> Response {
+    let (reason, allowed) = if has_session {
+        (format!("{verb} is not served"), "GET, POST, DELETE")
+    } else {
+        let reason = format!("{verb} is not served without a session; use POST");
+        (reason, "POST")
+    };
+    let mut response = refused(None, refusal(StatusCode::METHOD_NOT_ALLOWED, reason));
+    response
+        .headers_mut()
+        .insert(ALLOW, HeaderValue::from_static(allowed));
     response
 }
 
@@ -222,7 +232,7 @@ fn unauthorized(stranger: Stranger) -> Response {
             "Bearer",
         ),
         Stranger::Unknown => (
-            "the token in the header Authorization is not known here",
+            "the header Authorization is not Bearer with a token that is known here",
             "Bearer error=\"invalid_token\"",
         ),
     };

@@ -11,6 +11,8 @@ const EVENTS: &str = "text/event-stream";
 pub(super) enum Accept {
     /// JSON; notifications are not sent.
     Json,
+    /// Anything: it does not say whether it can read a stream of events.
+    Any,
     /// A stream of events.
     Events,
     /// JSON, or a stream of events where there are notifications.
@@ -43,7 +45,7 @@ pub(super) fn check_body(headers: &HeaderMap) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// What the client takes; `None` if neither JSON nor events. Events are sent only to who names them: `*/*` means JSON.
+/// What the client takes; `None` if neither JSON nor events.
 pub(super) fn accepted(headers: &HeaderMap) -> Option<Accept> {
     let ranges: Vec<Range> = headers
         .get_all(ACCEPT)
@@ -53,7 +55,7 @@ pub(super) fn accepted(headers: &HeaderMap) -> Option<Accept> {
         .filter_map(Range::parse)
         .collect();
     if ranges.is_empty() && !headers.contains_key(ACCEPT) {
-        return Some(Accept::Json);
+        return Some(Accept::Any);
     }
     let takes = |kind: &str, least: u8| {
         let matching = ranges
@@ -65,6 +67,7 @@ pub(super) fn accepted(headers: &HeaderMap) -> Option<Accept> {
     };
     match (takes(JSON, 0), takes(EVENTS, 1)) {
         (true, true) => Some(Accept::Both),
+        (true, false) if takes(EVENTS, 0) => Some(Accept::Any),
         (true, false) => Some(Accept::Json),
         (false, true) => Some(Accept::Events),
         // `*/*` with JSON excluded.
@@ -121,8 +124,10 @@ mod tests {
             ("application/json, text/event-stream", Some(Accept::Both)),
             ("text/event-stream, application/json", Some(Accept::Both)),
             ("text/event-stream;q=0.5, */*", Some(Accept::Both)),
-            ("*/*", Some(Accept::Json)),
+            ("*/*", Some(Accept::Any)),
             ("application/*", Some(Accept::Json)),
+            ("application/json", Some(Accept::Json)),
+            ("application/json, */*;q=0.1", Some(Accept::Any)),
             ("APPLICATION/JSON; q=0.9", Some(Accept::Json)),
             ("text/event-stream", Some(Accept::Events)),
             (
@@ -139,7 +144,7 @@ mod tests {
                 "{accept}"
             );
         }
-        assert_eq!(accepted(&HeaderMap::new()), Some(Accept::Json));
+        assert_eq!(accepted(&HeaderMap::new()), Some(Accept::Any));
         let two = headers(&[
             ("accept", "application/json"),
             ("accept", "text/event-stream"),

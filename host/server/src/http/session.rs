@@ -5,6 +5,7 @@
 use super::stream::{EventId, EventStream, Reader, STANDALONE};
 use crate::config::SessionSettings;
 use crate::legacy::session::Session;
+use crate::rate::Who;
 use longshore_tasks::Principal;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
@@ -18,11 +19,58 @@ const ENDED_MAX: usize = 8;
 /// How long they are kept, in milliseconds.
 const ENDED_MS: u64 = 60_000;
 
-/// Who may have so many sessions: the principal, else the address.
+/// What ended streams may keep together, in bytes: beyond it a client that lost its connection has lost the rest too.
+const KEPT_BYTES_MAX: usize = 64 << 20;
+
+/// An ended stream that is larger than this, in bytes, is let go as soon as it was read to its end.
+const SMALL_BYTES_MAX: usize = 64 << 10;
+
+/// Who begins a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Owner {
     pub(super) principal: Principal,
     pub(super) peer: Option<IpAddr>,
+}
+
+impl Owner {
+    /// Whose sessions are counted together.
+    fn who(&self) -> Who {
+        Who::of(&self.principal, self.peer)
+    }
+}
+
+/// A share of what ended streams may keep; given back when dropped.
+#[derive(Debug)]
+struct Share {
+    bytes: usize,
+    budget: Arc<AtomicUsize>,
+}
+
+impl Share {
+    fn take(budget: &Arc<AtomicUsize>, bytes: usize) -> Option<Self> {
+        let share = Self {
+            bytes,
+            budget: budget.clone(),
+        };
+        // Where it is too much, dropping the share gives it back.
+        let taken = budget.fetch_add(bytes, Ordering::AcqRel);
+        (taken + bytes <= KEPT_BYTES_MAX).then_some(share)
+    }
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        self.budget.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+/// A stream that has ended.
+#[derive(Debug)]
+struct Ended {
+    number: u64,
+    ended_ms: u64,
+    stream: Arc<EventStream>,
+    share: Share,
 }
 
 /// A session over HTTP.
@@ -32,6 +80,8 @@ pub(super) struct HttpSession {
     owner: Owner,
     streams: Mutex<Streams>,
     standalone: Arc<EventStream>,
+    /// What ended streams of all sessions keep, in bytes.
+    budget: Arc<AtomicUsize>,
     /// GET requests that read from it.
     listeners: AtomicUsize,
     used_ms: AtomicU64,
@@ -41,8 +91,8 @@ pub(super) struct HttpSession {
 struct Streams {
     opened: u64,
     going: BTreeMap<u64, Arc<EventStream>>,
-    /// With the time of their end, the earliest first.
-    ended: Vec<(u64, u64, Arc<EventStream>)>,
+    /// The earliest first.
+    ended: Vec<Ended>,
 }
 
 impl HttpSession {
@@ -59,8 +109,16 @@ impl HttpSession {
     /// A stream has ended; the client may still come for it.
     pub(super) fn keep(&self, number: u64, now_ms: u64) {
         let mut streams = self.streams.lock();
-        if let Some(stream) = streams.going.remove(&number) {
-            streams.ended.push((now_ms, number, stream));
+        let Some(stream) = streams.going.remove(&number) else {
+            return;
+        };
+        if let Some(share) = Share::take(&self.budget, stream.bytes()) {
+            streams.ended.push(Ended {
+                number,
+                ended_ms: now_ms,
+                stream,
+                share,
+            });
             if streams.ended.len() > ENDED_MAX {
                 streams.ended.remove(0);
             }
@@ -71,22 +129,30 @@ impl HttpSession {
     pub(super) fn forget(&self, number: u64) {
         let mut streams = self.streams.lock();
         streams.going.remove(&number);
-        streams.ended.retain(|(_, ended, _)| *ended != number);
+        streams.ended.retain(|ended| ended.number != number);
+    }
+
+    /// A stream was read to its end. A small one is kept: the connection may have been lost behind our back.
+    pub(super) fn was_read(&self, number: u64) {
+        let mut streams = self.streams.lock();
+        streams
+            .ended
+            .retain(|ended| ended.number != number || ended.share.bytes <= SMALL_BYTES_MAX);
     }
 
     /// Go on behind an event; `None`: what came behind it is not kept any more.
     pub(super) fn resume(&self, last: EventId) -> Option<Reader> {
-        if last.stream == STANDALONE {
-            return Some(self.standalone.reader(Some(last.number)));
+        if last.is_standalone() {
+            return self.standalone.reader_behind(last.number);
         }
         let streams = self.streams.lock();
         let ended = || {
             let mut ended = streams.ended.iter();
-            ended.find(|(_, number, _)| *number == last.stream)
+            ended.find(|ended| ended.number == last.stream)
         };
         let stream = streams.going.get(&last.stream);
-        let stream = stream.or_else(|| ended().map(|(_, _, stream)| stream))?;
-        Some(stream.reader(Some(last.number)))
+        let stream = stream.or_else(|| ended().map(|ended| &ended.stream))?;
+        stream.reader_behind(last.number)
     }
 
     /// The stream that belongs to no request.
@@ -132,6 +198,8 @@ impl Drop for Listening {
 pub(crate) struct Sessions {
     settings: SessionSettings,
     by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
+    /// What ended streams keep, in bytes.
+    budget: Arc<AtomicUsize>,
 }
 
 /// There is no room for another session.
@@ -146,6 +214,7 @@ impl Sessions {
         Self {
             settings,
             by_id: Mutex::default(),
+            budget: Arc::default(),
         }
     }
 
@@ -165,7 +234,8 @@ impl Sessions {
         getrandom::fill(&mut random).map_err(|_| Full { sessions_max })?;
         let id = hex::encode(random);
         let mut by_id = self.by_id.lock();
-        let of_owner = |session: &HttpSession| session.owner == owner;
+        let who = owner.who();
+        let of_owner = |session: &HttpSession| session.owner.who() == who;
         let of_owner_max = self.settings.sessions_per_client_max as usize;
         if by_id.values().filter(|session| of_owner(session)).count() >= of_owner_max {
             let sessions_max = self.settings.sessions_per_client_max;
@@ -179,6 +249,7 @@ impl Sessions {
             owner,
             streams: Mutex::default(),
             standalone: Arc::new(EventStream::new(STANDALONE)),
+            budget: self.budget.clone(),
             listeners: AtomicUsize::new(0),
             used_ms: AtomicU64::new(now_ms),
         };
@@ -228,7 +299,7 @@ impl Sessions {
             let mut streams = session.streams.lock();
             streams
                 .ended
-                .retain(|(ended_ms, ..)| now_ms.saturating_sub(*ended_ms) < ENDED_MS);
+                .retain(|ended| now_ms.saturating_sub(ended.ended_ms) < ENDED_MS);
             stays
         });
     }

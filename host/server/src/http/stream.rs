@@ -37,6 +37,8 @@ impl EventId {
     /// Read the text of an id.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (stream, number) = text.split_once('-')?;
+        let digits = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
+        (digits(stream) && digits(number)).then_some(())?;
         Some(Self {
             stream: stream.parse().ok()?,
             number: number.parse().ok()?,
@@ -61,7 +63,7 @@ struct State {
     /// It began with word that there is a stream.
     primed: bool,
     end: Option<End>,
-    /// Only the latest reader reads.
+    /// Only the latest reader reads. 0: there was none yet, so all may still become one response.
     reader: u64,
 }
 
@@ -94,23 +96,26 @@ impl EventStream {
 
     /// Say that there is a stream, so that a client can come again before anything else was said.
     pub(super) fn prime(&self) {
-        self.state.lock().primed = true;
-        let retry = format!("retry: {RETRY_MS}\n");
-        self.add(|number| format!("id: {}-{number}\n{retry}data: \n\n", self.number));
+        let mut state = self.state.lock();
+        state.primed |= state.said == 0;
+        self.add(&mut state, |id| {
+            format!("id: {id}\nretry: {RETRY_MS}\ndata: \n\n")
+        });
+        drop(state);
+        self.news.send_replace(());
     }
 
     /// Say one message, a line of JSON.
     pub(super) fn push(&self, message: &str) {
-        self.add(|number| {
-            let id = self.number;
-            format!("id: {id}-{number}\nevent: message\ndata: {message}\n\n")
-        });
+        let mut state = self.state.lock();
+        self.add(&mut state, |id| message_event(id, message));
+        drop(state);
+        self.news.send_replace(());
     }
 
-    fn add(&self, event: impl FnOnce(u64) -> String) {
-        let mut state = self.state.lock();
+    fn add(&self, state: &mut State, event: impl FnOnce(&str) -> String) {
         let number = state.said;
-        let event = Bytes::from(event(number));
+        let event = Bytes::from(event(&format!("{}-{number}", self.number)));
         state.said += 1;
         state.bytes += event.len();
         state.events.push_back((number, event));
@@ -121,22 +126,33 @@ impl EventStream {
                 state.bytes -= oldest.len();
             }
         }
+    }
+
+    /// The last message, and the end. A response alone that nobody reads as a stream yet is kept for who waits for it.
+    pub(super) fn end(&self, response: Option<String>) {
+        let mut state = self.state.lock();
+        let end = match response {
+            None => End::Cancelled,
+            Some(response) if state.reader == 0 && state.says_nothing() => {
+                End::Answered(response.into())
+            }
+            Some(response) => {
+                self.add(&mut state, |id| message_event(id, &response));
+                End::Told
+            }
+        };
+        state.end = Some(end);
         drop(state);
         self.news.send_replace(());
     }
 
-    /// The last message, and the end.
-    pub(super) fn end(&self, response: Option<String>) {
-        let said_nothing = self.state.lock().says_nothing();
-        if let Some(response) = &response {
-            self.push(response);
+    /// What it keeps, in bytes.
+    pub(super) fn bytes(&self) -> usize {
+        let state = self.state.lock();
+        match &state.end {
+            Some(End::Answered(response)) => state.bytes + response.len(),
+            _ => state.bytes,
         }
-        self.state.lock().end = Some(match response {
-            None => End::Cancelled,
-            Some(response) if said_nothing => End::Answered(response.into()),
-            Some(_) => End::Told,
-        });
-        self.news.send_replace(());
     }
 
     /// Resolves when more was said than that there is a stream, or it has ended.
@@ -167,30 +183,52 @@ impl EventStream {
         }
     }
 
-    /// Read from behind an event, or all that is kept. Who read before reads no more.
-    pub(super) fn reader(self: &Arc<Self>, after: Option<u64>) -> Reader {
-        let next = after.map_or(0, |after| after.saturating_add(1));
-        self.reader_at(|_| next)
+    /// Read all that is kept. Who read before reads no more.
+    pub(super) fn reader(self: &Arc<Self>) -> Reader {
+        self.reader_at(|_| Some(0))
+            .unwrap_or_else(|| unreachable!("it begins at the beginning"))
     }
 
     /// Read what comes from here on. Who read before reads no more.
     pub(super) fn reader_from_now(self: &Arc<Self>) -> Reader {
-        self.reader_at(|state| state.said)
+        self.reader_at(|state| Some(state.said))
+            .unwrap_or_else(|| unreachable!("now is always there"))
     }
 
-    fn reader_at(self: &Arc<Self>, next: impl FnOnce(&State) -> u64) -> Reader {
+    /// Read from behind an event; `None`: there was no such event, or what came behind it is not kept any more. Who read
+    /// before reads no more.
+    pub(super) fn reader_behind(self: &Arc<Self>, number: u64) -> Option<Reader> {
+        self.reader_at(|state| {
+            let next = number.checked_add(1).filter(|next| *next <= state.said)?;
+            let kept_from = state.events.front().map_or(state.said, |(first, _)| *first);
+            (next >= kept_from).then_some(next)
+        })
+    }
+
+    fn reader_at(self: &Arc<Self>, next: impl FnOnce(&State) -> Option<u64>) -> Option<Reader> {
         let mut state = self.state.lock();
+        let next = next(&state)?;
         state.reader += 1;
+        if let Some(End::Answered(response)) = &state.end {
+            // Now it is a stream after all.
+            let response = response.clone();
+            self.add(&mut state, |id| message_event(id, &response));
+            state.end = Some(End::Told);
+        }
         let reader = Reader {
             turn: state.reader,
-            next: next(&state),
+            next,
             stream: self.clone(),
             news: self.news.subscribe(),
         };
         drop(state);
         self.news.send_replace(());
-        reader
+        Some(reader)
     }
+}
+
+fn message_event(id: &str, message: &str) -> String {
+    format!("id: {id}\nevent: message\ndata: {message}\n\n")
 }
 
 /// Reads a stream.
@@ -243,7 +281,7 @@ mod tests {
         let stream = Arc::new(EventStream::new(7));
         stream.prime();
         stream.push("1");
-        let mut reader = stream.reader(None);
+        let mut reader = stream.reader();
         assert_eq!(
             next(&mut reader).unwrap(),
             "id: 7-0\nretry: 1000\ndata: \n\n"
@@ -253,9 +291,10 @@ mod tests {
             "id: 7-1\nevent: message\ndata: 1\n\n"
         );
         stream.end(Some("2".to_owned()));
-        let mut again = stream.reader(Some(1));
+        let mut again = stream.reader_behind(1).unwrap();
         assert!(next(&mut again).unwrap().contains("data: 2"));
         assert_eq!(again.next().now_or_never(), Some(None));
+        assert!(stream.reader_behind(2).is_some() && stream.reader_behind(3).is_none());
         // The one before has nothing to say any more.
         assert_eq!(reader.next().now_or_never(), Some(None));
     }
@@ -282,9 +321,11 @@ mod tests {
         let long = "x".repeat(KEPT_BYTES_MAX / 4);
         (0..9).for_each(|_| stream.push(&long));
         stream.push(&"y".repeat(2 * KEPT_BYTES_MAX));
-        assert!(next(&mut stream.reader(None)).unwrap().contains("data: y"));
+        assert!(next(&mut stream.reader()).unwrap().contains("data: y"));
         (0..=KEPT_MAX).for_each(|_| stream.push("z"));
         assert!(stream.state.lock().events.len() <= KEPT_MAX);
+        // What came behind the first event is not all there any more.
+        assert!(stream.reader_behind(0).is_none());
     }
 
     #[test]
@@ -296,7 +337,7 @@ mod tests {
                 number: 14
             })
         );
-        for wrong in ["", "3", "3-", "-1", "a-b", "3-1-4", "3_1"] {
+        for wrong in ["", "3", "3-", "-1", "a-b", "3-1-4", "3_1", "+3-+1"] {
             assert_eq!(EventId::parse(wrong), None, "{wrong}");
         }
     }

@@ -11,6 +11,7 @@ use crate::wire::legacy::{self, Revision};
 use http::StatusCode;
 use longshore_tasks::Principal;
 use serde_json::Value;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A session that begins, and the text of the result that says so.
@@ -20,7 +21,7 @@ use std::sync::Arc;
 pub(crate) async fn initialize(
     app: &Arc<App>,
     request: &Request,
-    principal: Principal,
+    (principal, peer): (Principal, Option<IpAddr>),
 ) -> Result<(Session, String), WireError> {
     let wrong = |what: &str| {
         let error = WireError::invalid_params(format!("params.{what}"));
@@ -38,6 +39,7 @@ pub(crate) async fn initialize(
         revision,
         features,
         principal,
+        peer,
     };
     let result = legacy::initialized(revision, lists::capabilities(&*start::greeting(app).await));
     tracing::debug!(

@@ -18,12 +18,16 @@ use longshore_runtime::contract::{ClientFeatures, InputAnswer, LogLevel, RpcErro
 use longshore_tasks::Principal;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+/// How often a question is asked whose answers do not fit: a person may err, a client that does will again.
+const TRIES: u32 = 3;
 
 /// What the handshake settled.
 #[derive(Clone, Debug)]
@@ -34,6 +38,8 @@ pub(crate) struct Client {
     pub(crate) features: ClientFeatures,
     /// Who calls.
     pub(crate) principal: Principal,
+    /// The address that it began from.
+    pub(crate) peer: Option<IpAddr>,
 }
 
 /// A session.
@@ -44,6 +50,8 @@ pub(crate) struct Session {
     pub(crate) features: ClientFeatures,
     /// Whose session it is.
     pub(crate) principal: Principal,
+    /// The address that it was begun from.
+    pub(crate) peer: Option<IpAddr>,
     /// Its requests that are being served.
     pub(crate) in_flight: Arc<InFlight>,
     /// Cancelled when the session is over.
@@ -52,6 +60,8 @@ pub(crate) struct Session {
     ready: CancellationToken,
     log_level: Mutex<Option<LogLevel>>,
     questions: Questions,
+    /// Cancelled when the server stops: nobody is asked any more.
+    stopping: CancellationToken,
     seat: Seat,
     subscriptions: Mutex<Subscriptions>,
 }
@@ -63,6 +73,7 @@ impl Session {
             revision,
             features,
             principal,
+            peer,
         } = client;
         let caller = Caller::host(principal.clone());
         let lists = BTreeSet::from([Mark::Tools, Mark::Prompts, Mark::Resources]);
@@ -70,11 +81,13 @@ impl Session {
             revision,
             features,
             principal,
+            peer,
             in_flight: Arc::default(),
             over: CancellationToken::new(),
             ready: CancellationToken::new(),
             log_level: Mutex::default(),
-            questions: Questions::default(),
+            questions: Questions::new(app.questions_asked.clone()),
+            stopping: app.stopping.clone(),
             seat: Seat::of_session(&app.hub, lists),
             subscriptions: Mutex::new(Subscriptions::new(app, &caller)),
         }
@@ -89,10 +102,15 @@ impl Session {
         *self.log_level.lock() = Some(level);
     }
 
+    /// The client can be asked and told.
+    pub(super) fn is_ready(&self) {
+        self.ready.cancel();
+    }
+
     /// Take a notification of the client. Those that say nothing here are left alone.
     pub(crate) fn take_notification(&self, notification: &Notification) {
         match notification.method.as_str() {
-            "notifications/initialized" => self.ready.cancel(),
+            "notifications/initialized" => self.is_ready(),
             "notifications/cancelled" => {
                 if let Some(id) = notification.params.get("requestId") {
                     self.in_flight.cancel(id);
@@ -107,7 +125,8 @@ impl Session {
         self.questions.answered(response);
     }
 
-    /// Ask the client something, the wire text of a question. Whatever comes of it is for the guest.
+    /// Ask the client something, the wire text of a question. Whatever comes of it is for the guest; an answer that does not
+    /// fit is asked for again.
     ///
     /// Dropping the future stops the waiting; an answer that comes later is left alone.
     pub(crate) async fn ask(
@@ -116,33 +135,52 @@ impl Session {
         patience: Duration,
         notices: &Notices,
     ) -> InputAnswer {
+        let mut misfit = String::new();
+        for _ in 0..TRIES {
+            let answered = tokio::select! {
+                answered = self.ask_once(question, patience, notices) => answered,
+                () = self.over.cancelled() => Err(refused(-32603, "the session is over")),
+                () = self.stopping.cancelled() => Err(refused(-32603, "the server is shutting down")),
+            };
+            match answered.map(|answer| response::read_answer(question, &answer)) {
+                Ok(Ok(answer)) => return answer,
+                Ok(Err(wrong)) => misfit = wrong.to_string(),
+                Err(refused) => return refused,
+            }
+            tracing::info!(%misfit, "an answer does not fit its question; it is asked again");
+        }
+        refused(-32602, &format!("no answer fits: {misfit}"))
+    }
+
+    /// The text of an answer; the error is for the guest.
+    async fn ask_once(
+        &self,
+        question: &str,
+        patience: Duration,
+        notices: &Notices,
+    ) -> Result<String, InputAnswer> {
         let waiting = self.questions.open();
         let id = waiting.id;
-        let request = legacy::question(self.revision, id, question);
+        let request = legacy::question(self.revision, id, question)
+            .map_err(|unknown| refused(-32602, &unknown))?;
+        let mut sent = false;
         let answered = async {
             // Before that the client may be sent nothing but pings and log messages.
             self.ready.cancelled().await;
             notices.ask(request).await;
+            sent = true;
             waiting.answer().await
         };
-        let refused = |code: i32, message: String| {
-            InputAnswer::Refused(RpcError {
-                code,
-                message,
-                data: None,
-            })
-        };
-        tokio::select! {
-            answer = timeout(patience, answered) => match answer {
-                Ok(Ok(result)) => response::read_answer(question, &result)
-                    .unwrap_or_else(|misfit| refused(-32602, format!("the answer does not fit: {misfit}"))),
-                Ok(Err(error)) => client_error(&error),
-                Err(_) => {
+        match timeout(patience, answered).await {
+            Ok(answer) => answer.map_err(|error| client_error(&error)),
+            Err(_) => {
+                if sent {
                     notices.send(legacy::cancelled(id, "no answer came in time"));
-                    refused(-32603, format!("the client did not answer within {} ms", patience.as_millis()))
                 }
-            },
-            () = self.over.cancelled() => refused(-32603, "the session is over".to_owned()),
+                let within_ms = patience.as_millis();
+                let message = format!("the client did not answer within {within_ms} ms");
+                Err(refused(-32603, &message))
+            }
         }
     }
 
@@ -206,6 +244,15 @@ impl std::fmt::Debug for Session {
     }
 }
 
+/// There is no answer, for the guest.
+fn refused(code: i32, message: &str) -> InputAnswer {
+    InputAnswer::Refused(RpcError {
+        code,
+        message: message.to_owned(),
+        data: None,
+    })
+}
+
 /// The error by which a client answered, for the guest.
 fn client_error(text: &str) -> InputAnswer {
     let members = Members::parse(text).unwrap_or_default();
@@ -223,13 +270,21 @@ fn client_error(text: &str) -> InputAnswer {
 type Answer = Result<String, String>;
 
 /// What the client was asked and has not answered. Each is held by a call that waits, so there are no more than those.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Questions {
-    asked: AtomicU64,
+    /// Counts the questions of all sessions: on a connection that had another session before, no id comes twice.
+    asked: Arc<AtomicU64>,
     waiting: Mutex<HashMap<u64, oneshot::Sender<Answer>>>,
 }
 
 impl Questions {
+    fn new(asked: Arc<AtomicU64>) -> Self {
+        Self {
+            asked,
+            waiting: Mutex::default(),
+        }
+    }
+
     fn open(&self) -> Waiting<'_> {
         let id = self.asked.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();

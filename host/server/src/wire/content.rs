@@ -18,9 +18,14 @@ use std::borrow::Cow;
 /// A tool's result: an object with `resultType` `complete`, and the server's name in its `_meta` beside the guest's own.
 pub(crate) fn call_result(result: &CallResult) -> String {
     let structured = result.structured_content.as_deref().and_then(raw);
+    let mut content: Vec<Block<'_>> = result.content.iter().map(block).collect();
+    // A text copy, for clients that read no structured content. Whoever gave blocks has said it in their own words.
+    if let (true, Some(text)) = (content.is_empty(), result.structured_content.as_deref()) {
+        content.push(text_block(text));
+    }
     let wire = WireResult {
         result_type: "complete",
-        content: result.content.iter().map(block).collect(),
+        content,
         structured_content: structured,
         is_error: result.is_error,
         meta: with_server_info(result.meta.as_deref()),
@@ -138,6 +143,15 @@ pub(crate) struct WireIcon<'a> {
     sizes: Vec<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     theme: Option<&'static str>,
+}
+
+fn text_block(text: &str) -> Block<'_> {
+    Block {
+        kind: "text",
+        body: Body::Text { text },
+        annotations: None,
+        meta: None,
+    }
 }
 
 /// A content block as the wire has it.

@@ -172,37 +172,75 @@ pub(crate) fn error(method: &str, error: WireError) -> WireError {
 }
 
 /// A question, as a request of the server.
-pub(crate) fn question(revision: Revision, id: u64, question: &str) -> String {
+///
+/// # Errors
+/// If the version has no such question.
+pub(crate) fn question(revision: Revision, id: u64, question: &str) -> Result<String, String> {
     #[derive(Deserialize)]
     struct Question {
         method: String,
-        params: Value,
+        params: Map<String, Value>,
     }
-    // The text is ours: see `question::request_text`.
-    let Question { method, mut params } = serde_json::from_str(question).unwrap_or(Question {
-        method: "ping".to_owned(),
-        params: json!({}),
-    });
-    let mode = params["mode"].as_str().map(str::to_owned);
-    if let Some(params) = params.as_object_mut() {
-        match (revision, mode.as_deref()) {
-            // It knew forms only, and no name for them.
-            (Revision::Earlier, Some(_)) => drop(params.remove("mode")),
-            (Revision::Latest, Some("url")) => {
-                params.insert(
-                    "elicitationId".to_owned(),
-                    format!("elicitation-{id}").into(),
-                );
-            }
-            _ => {}
+    let Question { method, mut params } = serde_json::from_str(question)
+        .map_err(|error| format!("the question is damaged: {error}"))?;
+    match revision {
+        Revision::Earlier => fit_question(&mut params)?,
+        Revision::Latest if params.get("mode").is_some_and(|mode| mode == "url") => {
+            let named = format!("elicitation-{id}");
+            params.insert("elicitationId".to_owned(), named.into());
         }
+        Revision::Latest => {}
     }
-    Object::new()
+    Ok(Object::new()
         .value("jsonrpc", &"2.0")
         .value("id", &id)
         .value("method", &method)
         .value("params", &params)
-        .finish()
+        .finish())
+}
+
+/// 2025-06-18 knew forms only, and no name for them; a choice had its titles beside it, and was of one.
+fn fit_question(params: &mut Map<String, Value>) -> Result<(), String> {
+    params.remove("mode");
+    part_contents(params);
+    let properties = params
+        .get_mut("requestedSchema")
+        .and_then(|schema| schema["properties"].as_object_mut());
+    for (name, property) in properties.into_iter().flatten() {
+        if property["type"] == "array" {
+            return Err(format!(
+                "the field {name:?} is a choice of several, which the client's protocol version does not know"
+            ));
+        }
+        let Some(Value::Array(choices)) = property.get("oneOf").cloned() else {
+            continue;
+        };
+        let column = |key: &str| choices.iter().map(|choice| choice[key].clone()).collect();
+        let (values, titles): (Vec<Value>, Vec<Value>) = (column("const"), column("title"));
+        if let Some(property) = property.as_object_mut() {
+            property.remove("oneOf");
+            property.insert("enum".to_owned(), values.into());
+            property.insert("enumNames".to_owned(), titles.into());
+        }
+    }
+    Ok(())
+}
+
+/// A message there has one block of content; one with several becomes several.
+fn part_contents(params: &mut Map<String, Value>) {
+    let Some(Value::Array(messages)) = params.get_mut("messages") else {
+        return;
+    };
+    *messages = std::mem::take(messages)
+        .into_iter()
+        .flat_map(|message| match message["content"].as_array() {
+            None => vec![message],
+            Some(blocks) => {
+                let one = |block| json!({ "role": message["role"], "content": block });
+                blocks.iter().map(one).collect()
+            }
+        })
+        .collect();
 }
 
 /// `notifications/cancelled`: a request of the server is not waited for any more.
@@ -268,14 +306,41 @@ mod tests {
     #[test]
     fn a_question_is_a_request_of_its_version() {
         let form = r#"{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{}}}"#;
-        let text = question(Revision::Earlier, 7, form);
+        let text = question(Revision::Earlier, 7, form).unwrap();
         assert!(
             text.contains(r#""id":7"#) && !text.contains("mode"),
             "{text}"
         );
-        assert!(question(Revision::Latest, 7, form).contains(r#""mode":"form""#));
+        assert!(
+            question(Revision::Latest, 7, form)
+                .unwrap()
+                .contains(r#""mode":"form""#)
+        );
         let url = r#"{"method":"elicitation/create","params":{"mode":"url","message":"m","url":"https://a.example"}}"#;
-        assert!(question(Revision::Latest, 7, url).contains("elicitationId"));
+        assert!(
+            question(Revision::Latest, 7, url)
+                .unwrap()
+                .contains("elicitationId")
+        );
+    }
+
+    #[test]
+    fn a_choice_has_the_form_of_its_version() {
+        let form = |property: &str| {
+            format!(
+                r#"{{"method":"elicitation/create","params":{{"requestedSchema":{{"properties":{{"a":{property}}}}}}}}}"#
+            )
+        };
+        let one = form(r#"{"type":"string","oneOf":[{"const":"x","title":"X"}]}"#);
+        let text = question(Revision::Earlier, 0, &one).unwrap();
+        assert!(text.contains(r#""enum":["x"],"enumNames":["X"]"#), "{text}");
+        assert!(
+            question(Revision::Latest, 0, &one)
+                .unwrap()
+                .contains("oneOf")
+        );
+        let several = form(r#"{"type":"array","items":{"enum":["x"]}}"#);
+        assert!(question(Revision::Earlier, 0, &several).is_err());
     }
 
     #[test]

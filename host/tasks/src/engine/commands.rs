@@ -108,10 +108,18 @@ impl Inner {
         }
         let id = TaskId::random().map_err(|error| EngineError::Entropy(error.to_string()))?;
         let task = Task::born(id, call, birth, self.now_ms()).asked_before(checkpoint);
+        let principal = task.call.principal.clone();
+        if !self.open.try_add(&principal) {
+            let open_max = self.open.max();
+            return Err(EngineError::Full { open_max });
+        }
         // The seat is taken before the task can be found, so that no one starts a second run.
         let mut claim = self.live.claim(id).ok_or(EngineError::Contended)?;
         claim.weigh(&task.call);
-        self.save(&task, None).await?;
+        if let Err(error) = self.save(&task, None).await {
+            self.open.remove(&principal);
+            return Err(error);
+        }
         let view = task.view(None);
         let seed = run.map_or(Seed::Stored(None), |run| Seed::Adopted(run, Box::new(task)));
         self.spawn_driver(claim, seed);

@@ -10,12 +10,13 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use tokio::sync::OwnedSemaphorePermit;
 
+use super::keys::Keys;
 use super::live::{Claim, Seat};
 use super::{EngineError, Inner};
 use crate::decide::{Command, Opening, cancellation, opening};
 use crate::id::TaskId;
-use crate::model::{Checkpoint, Payload, Question};
-use crate::run::{Reason, Run, Step};
+use crate::model::{Checkpoint, OnCrash, Payload, Question};
+use crate::run::{Past, Reason, Run, Step};
 use crate::state::{Outcome, Task};
 
 /// Where a driver has its run from.
@@ -71,6 +72,9 @@ struct Driver {
     posture: Posture,
     /// Only this very run can go on from its last questions.
     pinned: bool,
+    /// By the rule of its call no other run follows it.
+    once: bool,
+    keys: Keys,
     /// The run was told of the wish; the engine ends the task then.
     grace_ends_ms: Option<u64>,
     expires_ms: Option<u64>,
@@ -122,7 +126,7 @@ impl Driver {
         let (task, run, posture) = match seed {
             Seed::Adopted(run, task) => {
                 let waits = task.outstanding().next().is_some();
-                let pinned = task.checkpoint.as_ref().is_some_and(Checkpoint::is_pinned);
+                let pinned = task.is_pinned();
                 let posture = if waits {
                     inner.waiting(pinned)
                 } else {
@@ -144,7 +148,9 @@ impl Driver {
             seat: Arc::clone(&claim.seat),
             run,
             posture,
-            pinned: task.checkpoint.as_ref().is_some_and(Checkpoint::is_pinned),
+            pinned: task.is_pinned(),
+            once: task.call.on_crash == OnCrash::Fail,
+            keys: Keys::of(&task),
             grace_ends_ms: None,
             expires_ms: task.expires_ms,
         })
@@ -167,7 +173,7 @@ impl Driver {
     /// Waits for what happens next. Everything waited for is cancel safe. Time goes before steps: a
     /// guest that never stops reporting must not outrun its deadline.
     async fn next(&mut self) -> Happened {
-        let stop = if self.pinned {
+        let stop = if self.pinned || self.once {
             &self.inner.drained
         } else {
             &self.inner.draining
@@ -258,6 +264,7 @@ impl Driver {
                     Err(error) => self.give_up(&error),
                 }
             }
+            Step::Pinned => self.pin().await,
             Step::NeedsInput { questions, record } => self.asked(questions, record).await,
             Step::Finished(_) if matches!(self.posture, Posture::Replaying(_)) => {
                 self.fail(Reason::Diverged).await
@@ -286,15 +293,19 @@ impl Driver {
 
     async fn asked(&mut self, questions: Vec<Question>, record: Option<Vec<u8>>) -> Flow {
         if let Posture::Replaying(checkpoint) = &self.posture {
-            let keys = |asked: &[Question]| asked.iter().map(|q| q.key.clone()).collect::<Vec<_>>();
-            if keys(&questions) != keys(&checkpoint.questions) {
+            let stored = checkpoint.questions.iter();
+            let same = stored.map(|question| self.keys.inward(&question.key));
+            if !same.eq(questions.iter().map(|question| question.key.as_str())) {
                 return self.fail(Reason::Diverged).await;
             }
             let checkpoint = checkpoint.clone();
             self.answer(&checkpoint);
             return Continue(());
         }
-        let checkpoint = Checkpoint::new(questions, record);
+        let questions = questions
+            .into_iter()
+            .map(|question| self.keys.outward(question));
+        let checkpoint = Checkpoint::new(questions.collect(), record);
         let message = self.message();
         let ask = |_: &Task| Command::Ask {
             checkpoint: checkpoint.clone(),
@@ -303,7 +314,7 @@ impl Driver {
         match self.inner.insist(&self.id, ask).await {
             Ok(task) if task.outcome.is_some() => Break(Exit::Ended),
             Ok(_) => {
-                self.pinned = checkpoint.is_pinned();
+                self.pinned |= checkpoint.is_pinned();
                 self.posture = self.inner.waiting(self.pinned);
                 Continue(())
             }
@@ -311,6 +322,19 @@ impl Driver {
                 tracing::error!(task = %self.id, %illegal, "the run broke its contract");
                 self.fail(Reason::Broken).await
             }
+            Err(error) => self.give_up(&error),
+        }
+    }
+
+    /// Durable before the run goes on: a crash right after its effect must find it pinned.
+    async fn pin(&mut self) -> Flow {
+        match self.inner.insist(&self.id, |_| Command::Pin).await {
+            Ok(task) if task.outcome.is_some() => Break(Exit::Ended),
+            Ok(_) => {
+                self.pinned = true;
+                Continue(())
+            }
+            // It did nothing yet; dropped now, it may be started again.
             Err(error) => self.give_up(&error),
         }
     }
@@ -324,7 +348,10 @@ impl Driver {
     }
 
     fn answer(&mut self, checkpoint: &Checkpoint) {
-        let answer = |q: &Question| Some((q.key.clone(), checkpoint.answers.get(&q.key)?.clone()));
+        let answer = |q: &Question| {
+            let answer = checkpoint.answers.get(&q.key)?.clone();
+            Some((self.keys.inward(&q.key).to_owned(), answer))
+        };
         let answers: Vec<(String, Payload)> =
             checkpoint.questions.iter().filter_map(answer).collect();
         self.run.answer(answers);
@@ -371,11 +398,21 @@ impl Inner {
         self: &Arc<Self>,
         id: &TaskId,
     ) -> Result<(Task, Box<dyn Run>, Posture), Exit> {
-        let (task, _) = self
-            .retry(|| self.load(id))
-            .await
-            .map_err(|error| self.give_up(id, &error))?;
-        let start = |record| self.ports.runner.start(id, &task.call, record);
+        let loaded = self.retry(|| self.load(id)).await;
+        let (mut task, _) = loaded.map_err(|error| self.give_up(id, &error))?;
+        if opening(&task) == Opening::Again {
+            let again = |_: &Task| Command::StartAgain { crashed: false };
+            let written = self.insist(id, again).await;
+            task = written.map_err(|error| self.give_up(id, &error))?;
+        }
+        let start = |record| {
+            let external_id = task.external_id.as_deref();
+            let past = Past {
+                record,
+                external_id,
+            };
+            self.ports.runner.start(id, &task.call, past)
+        };
         let end = match opening(&task) {
             Opening::Start => {
                 let run = start(None);
@@ -387,7 +424,8 @@ impl Inner {
             }
             Opening::Rest => return Err(Exit::NotNeeded),
             Opening::Cancel => cancellation(),
-            Opening::Interrupted => self.failure(Reason::Interrupted, &task.call),
+            // Written down just now, it is not pinned any more.
+            Opening::Again | Opening::Interrupted => self.failure(Reason::Interrupted, &task.call),
         };
         match self.insist(id, |_| end.clone()).await {
             Ok(_) => Err(Exit::Ended),

@@ -1,6 +1,7 @@
 //! Patience with a store that fails, where a run would be lost for want of one write.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::{EngineError, Inner};
 use crate::decide::Command;
@@ -19,7 +20,17 @@ impl Inner {
         id: &TaskId,
         command: impl Fn(&Task) -> Command + Send + Sync,
     ) -> Result<Task, EngineError> {
-        self.retry(|| self.transition(id, &command)).await
+        let attempts = AtomicU32::new(0);
+        let attempt = || {
+            attempts.fetch_add(1, Ordering::Relaxed);
+            self.transition(id, &command)
+        };
+        let done = self.retry(attempt).await;
+        if attempts.into_inner() > 1 {
+            // What an attempt changed that was said to have failed can only be seen now.
+            self.tell(id);
+        }
+        done
     }
 
     /// The attempt, made again while the store fails; at most a few times.

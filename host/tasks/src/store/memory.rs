@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
@@ -13,6 +14,7 @@ use crate::id::TaskId;
 #[derive(Debug, Default)]
 pub struct MemoryStore {
     shelf: Mutex<Shelf>,
+    in_use: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -113,7 +115,12 @@ impl Store for MemoryStore {
         Ok(wanted.take(max).copied().collect())
     }
 
+    async fn begin(&self) -> Result<bool, StoreError> {
+        Ok(self.in_use.swap(true, Ordering::Relaxed))
+    }
+
     async fn close(&self) -> Result<(), StoreError> {
+        self.in_use.store(false, Ordering::Relaxed);
         Ok(())
     }
 }

@@ -26,6 +26,7 @@ pub async fn check_all<B: Bench>(mut bench: impl FnMut() -> B) {
     due_are_paged(&mut bench()).await;
     many_writers_lose_nothing(&mut bench()).await;
     everything_survives_reopening(&mut bench()).await;
+    a_server_that_did_not_close_is_known(&mut bench()).await;
 }
 
 fn new_id() -> TaskId {
@@ -300,6 +301,16 @@ async fn everything_survives_reopening(bench: &mut impl Bench) {
         store.due(1_000, None, 100).await.map(|due| due.len()),
         Ok(40)
     );
+}
+
+async fn a_server_that_did_not_close_is_known(bench: &mut impl Bench) {
+    for (life, abandoned) in [false, false, true, false].into_iter().enumerate() {
+        let store = bench.open().await;
+        assert_eq!(store.begin().await, Ok(abandoned), "life {life}");
+        if life != 1 {
+            store.close().await.expect("a good end");
+        }
+    }
 }
 
 #[cfg(test)]

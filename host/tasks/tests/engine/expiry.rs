@@ -6,6 +6,7 @@ use crate::world::*;
 
 async fn create_for(engine: &Engine, script: &str, ttl_ms: Option<u64>) -> TaskId {
     let birth = Birth {
+        pinned: false,
         poll_interval_ms: 500,
         ttl_ms,
     };

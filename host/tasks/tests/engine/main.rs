@@ -4,9 +4,13 @@
 
 mod answers;
 mod cancel;
+mod crash;
 mod expiry;
 mod faults;
+mod fire;
 mod life;
+mod principals;
 mod recovery;
+mod schedule;
 mod script;
 mod world;

@@ -1,24 +1,32 @@
 //! Runs that follow a script. The name of the tool is the script, a list of acts:
 //!
-//! - `say:x`: report progress; `name:x`: name the job elsewhere
+//! - `say:x`: report progress; `name:x`: name the job elsewhere; `tell`: report the name it has
+//! - `effect`: do something that shows outside, counted
 //! - `ask:a,b`: ask, replayable; `pin:a`: ask, pinned; `drift:a`: ask `a`, but another key on replay
 //! - `gate`: go on when the gate of the runner opens
 //! - `wait`: go on when cancelled; `hang`: never go on
 //! - `finish`: a result that tells all answers; `fail`, `yield` (to the wish), `panic`
 
+use std::collections::HashMap;
 use std::future::pending;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use longshore_tasks::{Call, Payload, Question, Run, Runner, Step, TaskId};
+use longshore_tasks::{Call, Past, Payload, Question, Run, Runner, Step, TaskId};
 use tokio::sync::watch;
+
+type Effects = Arc<Mutex<HashMap<Option<TaskId>, usize>>>;
 
 /// Starts scripts and counts them.
 #[derive(Debug)]
 pub(crate) struct Scripts {
     pub(crate) started: AtomicUsize,
     pub(crate) in_memory: Arc<AtomicUsize>,
+    /// Effects of each task; of a run that is no task's yet under `None`.
+    effects: Effects,
+    /// The scripts started, in their order.
+    pub(crate) order: Mutex<Vec<String>>,
     pub(crate) panic_on_start: AtomicBool,
     /// Whoever drops a run is held up while this is set.
     pub(crate) slow_drop: Arc<AtomicBool>,
@@ -30,6 +38,8 @@ impl Scripts {
         Self {
             started: AtomicUsize::new(0),
             in_memory: Arc::default(),
+            effects: Arc::default(),
+            order: Mutex::default(),
             panic_on_start: AtomicBool::new(false),
             slow_drop: Arc::default(),
             gate: watch::Sender::new(false),
@@ -40,17 +50,28 @@ impl Scripts {
         self.started.load(Ordering::SeqCst)
     }
 
+    pub(crate) fn effects(&self) -> usize {
+        self.effects.lock().unwrap().values().sum()
+    }
+
+    pub(crate) fn effects_of_each(&self) -> HashMap<Option<TaskId>, usize> {
+        self.effects.lock().unwrap().clone()
+    }
+
     pub(crate) fn in_memory(&self) -> usize {
         self.in_memory.load(Ordering::SeqCst)
     }
 
     /// A run of the script as a server would hold it before the call becomes a task.
     pub(crate) fn run(&self, script: &str) -> Box<dyn Run> {
-        self.run_from(script, None)
+        self.run_from(None, script, Past::default())
     }
 
     /// A record is where it asked, and what had been answered before that.
-    fn run_from(&self, script: &str, record: Option<&str>) -> Box<dyn Run> {
+    fn run_from(&self, id: Option<TaskId>, script: &str, past: Past<'_>) -> Box<dyn Run> {
+        let record = past
+            .record
+            .map(|record| std::str::from_utf8(record).unwrap());
         let (place, answers) = record.unwrap_or("0;").split_once(';').unwrap();
         self.in_memory.fetch_add(1, Ordering::SeqCst);
         Box::new(Script {
@@ -64,6 +85,10 @@ impl Scripts {
                 .collect(),
             asked: Vec::new(),
             cancelled: false,
+            name: past.external_id.map(str::to_owned),
+            about_to: false,
+            id,
+            effects: Arc::clone(&self.effects),
             gate: self.gate.subscribe(),
             in_memory: Arc::clone(&self.in_memory),
             slow_drop: Arc::clone(&self.slow_drop),
@@ -79,22 +104,25 @@ struct Script {
     /// Keys asked and not answered.
     asked: Vec<String>,
     cancelled: bool,
+    name: Option<String>,
+    /// It said that it is about to do something.
+    about_to: bool,
+    id: Option<TaskId>,
+    effects: Effects,
     gate: watch::Receiver<bool>,
     in_memory: Arc<AtomicUsize>,
     slow_drop: Arc<AtomicBool>,
 }
 
 impl Runner for Scripts {
-    fn start(&self, _id: &TaskId, call: &Call, record: Option<&[u8]>) -> Box<dyn Run> {
+    fn start(&self, id: &TaskId, call: &Call, past: Past<'_>) -> Box<dyn Run> {
         assert!(
             !self.panic_on_start.load(Ordering::SeqCst),
             "told to panic on start"
         );
         self.started.fetch_add(1, Ordering::SeqCst);
-        self.run_from(
-            &call.tool,
-            record.map(|record| std::str::from_utf8(record).unwrap()),
-        )
+        self.order.lock().unwrap().push(call.tool.clone());
+        self.run_from(Some(*id), &call.tool, past)
     }
 }
 
@@ -125,6 +153,9 @@ impl Run for Script {
             "a step while it waits for answers"
         );
         self.asked.clear();
+        if std::mem::take(&mut self.about_to) {
+            *self.effects.lock().unwrap().entry(self.id).or_default() += 1;
+        }
         loop {
             let act = self.acts[self.place].clone();
             let (verb, arg) = act.split_once(':').unwrap_or((&act, ""));
@@ -142,7 +173,18 @@ impl Run for Script {
                         message: Some(arg.into()),
                     };
                 }
-                "name" => return Step::ExternalId(arg.into()),
+                "name" => {
+                    self.name = Some(arg.into());
+                    return Step::ExternalId(arg.into());
+                }
+                "tell" => {
+                    let message = Some(format!("{:?}", self.name));
+                    return Step::Progress { message };
+                }
+                "effect" => {
+                    self.about_to = true;
+                    return Step::Pinned;
+                }
                 "ask" => return self.ask(arg, false),
                 "pin" => return self.ask(arg, true),
                 "drift" if self.replays => return self.ask("elsewhere", false),

@@ -1,14 +1,15 @@
 //! What the tests share: a store, scripts and a clock that outlive the engines started on them.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::future::pending;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use longshore_tasks::store::Revision;
 use longshore_tasks::{
-    Birth, Call, Clock, Engine, EngineError, Failures, ManualClock, MemoryStore, Ports, Principal,
-    Put, Reason, Settings, Status, Store, StoreError, Stored, TaskId, TaskView,
+    Birth, Call, Clock, Engine, EngineError, Failures, ManualClock, MemoryStore, OnCrash, Ports,
+    Principal, Put, Reason, Settings, Status, Store, StoreError, Stored, TaskId, TaskView,
 };
 use tokio::sync::Semaphore;
 
@@ -22,6 +23,8 @@ const PERMITS: usize = 10_000;
 
 pub(crate) struct World {
     pub(crate) store: Arc<Shelf>,
+    /// What the last engine holds of the store.
+    cable: Mutex<Arc<Cable>>,
     pub(crate) scripts: Arc<Scripts>,
     pub(crate) clock: ManualClock,
     pub(crate) settings: Settings,
@@ -35,6 +38,12 @@ pub(crate) struct Shelf {
     pub(crate) faults: AtomicUsize,
     /// A write needs a permit.
     pub(crate) gate: Semaphore,
+}
+
+/// An engine's end of the store. Cut, nothing comes through any more, as after a crash.
+pub(crate) struct Cable {
+    shelf: Arc<Shelf>,
+    cut: AtomicBool,
 }
 
 pub(crate) struct Words;
@@ -57,8 +66,10 @@ impl World {
             faults: AtomicUsize::new(0),
             gate: Semaphore::new(PERMITS),
         };
+        let store = Arc::new(store);
         Self {
-            store: Arc::new(store),
+            cable: Mutex::new(Cable::to(&store)),
+            store,
             scripts: Arc::new(Scripts::new()),
             clock: ManualClock::new(1_000_000),
             settings: Settings::default(),
@@ -76,13 +87,22 @@ impl World {
     }
 
     pub(crate) async fn engine_on(&self, clock: Arc<dyn Clock>) -> Engine {
+        let cable = Cable::to(&self.store);
+        *self.cable.lock().unwrap() = Arc::clone(&cable);
         let ports = Ports {
-            store: Arc::clone(&self.store) as Arc<dyn Store>,
+            store: cable as Arc<dyn Store>,
             runner: Arc::clone(&self.scripts) as _,
             clock,
             failures: Arc::new(Words),
         };
         Engine::start(ports, self.settings.clone()).await.unwrap()
+    }
+
+    /// An engine where the last one was not shut down. What the last one still does reaches nobody.
+    pub(crate) async fn engine_after_a_crash(&self, crashed: Engine) -> Engine {
+        self.cable.lock().unwrap().cut.store(true, Ordering::SeqCst);
+        drop(crashed);
+        self.engine().await
     }
 
     pub(crate) fn writes(&self) -> usize {
@@ -136,6 +156,7 @@ pub(crate) fn call(script: &str) -> Call {
         plugin: "scripts".into(),
         version: "v1".into(),
         tool: script.into(),
+        on_crash: OnCrash::Resume,
         body: vec![1, 2, 3],
     }
 }
@@ -144,6 +165,7 @@ pub(crate) fn birth() -> Birth {
     Birth {
         poll_interval_ms: 500,
         ttl_ms: Some(3_600_000),
+        pinned: false,
     }
 }
 
@@ -246,7 +268,67 @@ impl Store for Shelf {
         self.inner.due(until_ms, after, max).await
     }
 
+    async fn begin(&self) -> Result<bool, StoreError> {
+        self.inner.begin().await
+    }
+
     async fn close(&self) -> Result<(), StoreError> {
-        Ok(())
+        self.inner.close().await
+    }
+}
+
+impl Cable {
+    fn to(shelf: &Arc<Shelf>) -> Arc<Self> {
+        Arc::new(Self {
+            shelf: Arc::clone(shelf),
+            cut: AtomicBool::new(false),
+        })
+    }
+
+    async fn hold(&self) -> &Shelf {
+        if self.cut.load(Ordering::SeqCst) {
+            pending::<()>().await;
+        }
+        &self.shelf
+    }
+}
+
+#[async_trait]
+impl Store for Cable {
+    async fn get(&self, id: &TaskId) -> Result<Option<Stored>, StoreError> {
+        self.hold().await.get(id).await
+    }
+
+    async fn put(&self, put: Put) -> Result<Revision, StoreError> {
+        self.hold().await.put(put).await
+    }
+
+    async fn delete(&self, id: &TaskId, expected: Revision) -> Result<(), StoreError> {
+        self.hold().await.delete(id, expected).await
+    }
+
+    async fn unfinished(
+        &self,
+        after: Option<TaskId>,
+        max: usize,
+    ) -> Result<Vec<TaskId>, StoreError> {
+        self.hold().await.unfinished(after, max).await
+    }
+
+    async fn due(
+        &self,
+        until_ms: u64,
+        after: Option<(u64, TaskId)>,
+        max: usize,
+    ) -> Result<Vec<(u64, TaskId)>, StoreError> {
+        self.hold().await.due(until_ms, after, max).await
+    }
+
+    async fn begin(&self) -> Result<bool, StoreError> {
+        self.hold().await.begin().await
+    }
+
+    async fn close(&self) -> Result<(), StoreError> {
+        self.hold().await.close().await
     }
 }

@@ -3,11 +3,15 @@
 //! What needs a component of its own (an endless start, a file that is no plugin) is in `wat/`.
 
 mod answers;
+mod bombs;
+mod definitions;
 mod documents;
 mod floods;
 mod greed;
 mod questions;
+mod reach;
 
+use definitions::{bad, with};
 use longshore_plugin::{prompt, resource, tool};
 
 longshore_plugin::plugin! {
@@ -58,6 +62,44 @@ longshore_plugin::plugin! {
             .description("Asks for ever whether it is cancelled, and never stops."),
         tool("external_id_bad", floods::external_id_bad)
             .description("Sets external ids that are none."),
+
+        bad("no name", "{\"type\":\"object\"}"),
+        bad(&"long".repeat(33), "{\"type\":\"object\"}"),
+        bad("spin", "{\"type\":\"object\"}"),
+        bad("schema_missing", ""),
+        bad("schema_no_json", "nonsense"),
+        bad("schema_of_string", r#"{"type":"string"}"#),
+        bad("schema_of_int", r#"{"type":"int"}"#),
+        bad("output_of_int", "{\"type\":\"object\"}").output_schema(r#"{"type":"int"}"#),
+        bad("header_twice", &with(r#"{"a":{"type":"string","x-mcp-header":"Region"},"b":{"type":"string","x-mcp-header":"REGION"}}"#)),
+        bad("header_of_number", &with(r#"{"a":{"type":"number","x-mcp-header":"A"}}"#)),
+        bad("header_of_items", &with(r#"{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}"#)),
+        definitions::reserved_tool(),
+        tool("only_structure", definitions::only_structure)
+            .description("Gives structured content, and no text."),
+
+        tool("handle_flood", bombs::handle_flood).description("Keeps handles of the host's."),
+        tool("log_big", bombs::log_big),
+        tool("random_flood", bombs::random_flood),
+        tool("field_flood", bombs::field_flood).description("Fills HTTP fields."),
+        tool("clock_edges", bombs::clock_edges),
+        tool("poll_none", bombs::poll_none).description("Waits for nothing."),
+        tool("forge", bombs::forge).description("Prints what looks like another's message."),
+        tool("raw_json", bombs::raw_json),
+        tool("cat_then_ask", bombs::cat_then_ask),
+
+        tool("cat", reach::cat).description("Reads a file."),
+        tool("ls", reach::ls).description("Lists a folder."),
+        tool("write", reach::write).description("Writes a file."),
+        tool("change", reach::change).description("Changes a folder in every way."),
+        tool("write_then_ask", reach::write_then_ask)
+            .description("Appends to a file, asks, and tells what is in it."),
+        tool("write_and_wait", reach::write_and_wait),
+        tool("print_variable", reach::print_variable),
+        tool("send", reach::send),
+        tool("send_then_ask", reach::send_then_ask).description("Sends a request, then asks."),
+        tool("connect", reach::connect),
+        tool("listen", reach::listen).description("Waits for connections."),
 
         tool("question_flood", questions::question_flood),
         tool("question_many", questions::question_many),

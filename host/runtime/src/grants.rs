@@ -1,0 +1,199 @@
+//! What a plugin may reach beside its imports: nothing, unless the operator says so.
+//!
+//! Grants are values. They are made from the configuration at the start and never change: nothing that a client or a guest can
+//! call leads here.
+//!
+//! This module must not know how a grant is enforced.
+
+use ipnet::IpNet;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::path::PathBuf;
+
+/// What one plugin may reach.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Grants {
+    /// Folders.
+    pub directories: Vec<DirectoryGrant>,
+    /// Environment variables of the guest: granted ones of the server, settings, and secrets.
+    pub environment: Vec<Variable>,
+    /// Where it may send HTTP requests.
+    pub hosts: Vec<HostGrant>,
+    /// What it may ask the client.
+    pub ask: Ask,
+}
+
+/// A folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DirectoryGrant {
+    /// Where it is.
+    pub host: PathBuf,
+    /// Under which absolute path the guest sees it.
+    pub guest: String,
+    /// Whether the guest may change what is in it.
+    pub write: bool,
+}
+
+/// An environment variable of a guest. Its value is never shown.
+#[derive(Clone, PartialEq, Eq, Serialize)]
+pub struct Variable {
+    /// Its name.
+    pub name: String,
+    /// Its value.
+    pub value: String,
+    /// Whether the value must not be seen in a log, also if the guest prints it.
+    pub is_secret: bool,
+}
+
+impl fmt::Debug for Variable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Variable")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A place for HTTP requests: exactly this scheme, host and port.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct HostGrant {
+    /// Whether it is `https`.
+    pub tls: bool,
+    /// A name in lower case, or an address; one of IPv6 in brackets.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+    /// Addresses of private networks, or of this machine, that the host may have. Public ones are always right.
+    pub addresses: Vec<IpNet>,
+}
+
+impl fmt::Display for HostGrant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (scheme, usual) = if self.tls {
+            ("https", 443)
+        } else {
+            ("http", 80)
+        };
+        write!(f, "{scheme}://{}", self.host)?;
+        if self.port != usual {
+            write!(f, ":{}", self.port)?;
+        }
+        Ok(())
+    }
+}
+
+/// What a plugin may ask the client, if the client can answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Ask {
+    /// Forms and pages for a person.
+    pub elicitation: bool,
+    /// Texts of a model.
+    pub sampling: bool,
+    /// The folders a client works in.
+    pub roots: bool,
+}
+
+impl Default for Ask {
+    fn default() -> Self {
+        // The client decides again, and a person is asked: what to withhold is the operator's choice.
+        Self {
+            elicitation: true,
+            sampling: true,
+            roots: true,
+        }
+    }
+}
+
+/// Names the grants that a record was made under, in its call. Two that are the same have the same print.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct GrantsPrint([u8; 16]);
+
+impl Grants {
+    /// The print of these grants, values of variables included.
+    pub fn print(&self) -> GrantsPrint {
+        let Self {
+            directories,
+            environment,
+            hosts,
+            ask,
+        } = self;
+        // A tuple of plain values in one fixed layout; writing it to memory cannot fail.
+        let bytes = rmp_serde::to_vec(&(directories, environment, hosts, ask)).unwrap_or_default();
+        let mut print = [0; 16];
+        print.copy_from_slice(&blake3::derive_key("longshore grants 1", &bytes)[..16]);
+        GrantsPrint(print)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn with_secret(value: &str) -> Grants {
+        Grants {
+            environment: vec![Variable {
+                name: "KEY".to_owned(),
+                value: value.to_owned(),
+                is_secret: true,
+            }],
+            ..Grants::default()
+        }
+    }
+
+    #[test]
+    fn each_grant_is_in_the_print() {
+        let nothing = Grants::default();
+        assert_eq!(nothing.print(), Grants::default().print());
+        let silent = Grants {
+            ask: Ask {
+                roots: false,
+                ..Ask::default()
+            },
+            ..Grants::default()
+        };
+        let folder = Grants {
+            directories: vec![DirectoryGrant {
+                host: "/h".into(),
+                guest: "/g".to_owned(),
+                write: false,
+            }],
+            ..Grants::default()
+        };
+        let prints = [
+            nothing.print(),
+            silent.print(),
+            folder.print(),
+            with_secret("a").print(),
+            with_secret("b").print(),
+        ];
+        for (place, print) in prints.iter().enumerate() {
+            assert!(!prints[..place].contains(print), "{place}");
+        }
+    }
+
+    #[test]
+    fn a_secret_is_not_shown() {
+        let shown = format!("{:?}", with_secret("s3cr3t"));
+        assert!(
+            shown.contains("KEY") && !shown.contains("s3cr3t"),
+            "{shown}"
+        );
+    }
+
+    #[test]
+    fn a_host_is_written_as_in_the_configuration() {
+        let host = |tls, host: &str, port| HostGrant {
+            tls,
+            host: host.to_owned(),
+            port,
+            addresses: Vec::new(),
+        };
+        for (grant, text) in [
+            (host(true, "a.test", 443), "https://a.test"),
+            (host(true, "a.test", 80), "https://a.test:80"),
+            (host(false, "[::1]", 8080), "http://[::1]:8080"),
+        ] {
+            assert_eq!(grant.to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,73 @@
+//! What a run used.
+//!
+//! It must not know what a run is.
+
+use crate::clock;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+/// What a run used until its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Usage {
+    /// Units of wasmtime's fuel.
+    pub(crate) fuel: u64,
+    /// Memory of all modules together, at its largest.
+    pub(crate) memory_bytes: u64,
+    /// Time without waits for input.
+    pub(crate) wall: Duration,
+    /// Time of a processor.
+    pub(crate) cpu: Duration,
+}
+
+impl Usage {
+    /// Tell the operator.
+    pub(crate) fn log(&self, plugin: &str, subject: &str) {
+        let Self {
+            fuel,
+            memory_bytes,
+            wall,
+            cpu,
+        } = self;
+        let (wall_us, cpu_us) = (wall.as_micros(), cpu.as_micros());
+        tracing::debug!(
+            plugin,
+            subject,
+            fuel,
+            memory_bytes,
+            wall_us,
+            cpu_us,
+            "a run has ended"
+        );
+    }
+}
+
+/// A future, and the processor's time that its polls took.
+pub(crate) struct Timed<F> {
+    future: Pin<Box<F>>,
+    taken: Duration,
+}
+
+impl<F> Timed<F> {
+    pub(crate) fn new(future: F) -> Self {
+        Self {
+            future: Box::pin(future),
+            taken: Duration::ZERO,
+        }
+    }
+
+    pub(crate) fn taken(&self) -> Duration {
+        self.taken
+    }
+}
+
+impl<F: Future> Future for Timed<F> {
+    type Output = F::Output;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let before = clock::thread_cpu();
+        let polled = self.future.as_mut().poll(context);
+        self.taken += clock::thread_cpu().saturating_sub(before);
+        polled
+    }
+}

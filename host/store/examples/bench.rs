@@ -1,0 +1,327 @@
+//! Figures of the store: space, memory and the time of a start.
+//!
+//! ```text
+//! cargo run --release -p longshore-store --example bench -- COMMAND DIR [COUNT]
+//! ```
+//!
+//! - `finished`: makes COUNT ended tasks of 2 KiB (1,000,000); `open` then starts on them
+//! - `parked`: makes COUNT tasks that wait for an answer (100,000), with an engine, and stops
+//! - `answer`: starts on those, answers all, and waits until all are completed
+//! - `churn`: makes, changes and removes COUNT tasks of 2 KiB (200,000), at most 1,000 at once
+//! - `open`: opens, reads some, counts
+//! - `latency`: COUNT writes, one after the other, then by 256 writers
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a tool of ours, which measures time and is read by people"
+)]
+
+use std::collections::VecDeque;
+use std::fs;
+use std::future::pending;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use futures::stream::{self, StreamExt as _};
+use longshore_store::SledStore;
+use longshore_tasks::{
+    Birth, Call, Engine, Failures, OnCrash, Past, Payload, Ports, Principal, Put, Question, Reason,
+    Run, Runner, Settings, Status, Step, Store, SystemClock, TaskId,
+};
+
+const VALUE_BYTES: usize = 2 << 10;
+
+/// Calls on their way at once: what a busy server has.
+const AT_ONCE: usize = 256;
+
+fn main() {
+    let args: Vec<String> = std::env::args().collect();
+    let (command, dir) = (args[1].as_str(), Path::new(&args[2]));
+    let count = |usual| args.get(3).map_or(usual, |text| text.parse().unwrap());
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        match command {
+            "finished" => finished(dir, count(1_000_000)).await,
+            "parked" => parked(dir, count(100_000)).await,
+            "answer" => answer(dir).await,
+            "churn" => churn(dir, count(200_000)).await,
+            "open" => open(dir).await,
+            "latency" => latency(dir, count(20_000)).await,
+            other => panic!("no command {other}"),
+        }
+    });
+}
+
+fn say(what: &str, since: Instant, dir: &Path) {
+    let status = fs::read_to_string("/proc/self/status").unwrap();
+    let memory = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
+        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        kib / 1024
+    };
+    println!(
+        "{what}: {:.2} s, {} MiB on disk, {} MiB resident, {} at most",
+        since.elapsed().as_secs_f64(),
+        disk_bytes(dir) >> 20,
+        memory("VmRSS"),
+        memory("VmHWM"),
+    );
+}
+
+fn disk_bytes(dir: &Path) -> u64 {
+    let Ok(entries) = fs::read_dir(dir) else {
+        return 0;
+    };
+    let bytes = |entry: fs::DirEntry| {
+        let metadata = entry.metadata().unwrap();
+        if metadata.is_dir() {
+            disk_bytes(&entry.path())
+        } else {
+            metadata.len()
+        }
+    };
+    entries.map(|entry| bytes(entry.unwrap())).sum()
+}
+
+fn value(id: &TaskId) -> Vec<u8> {
+    let mut state = u64::from_be_bytes(id.as_bytes()[..8].try_into().unwrap()) | 1;
+    let mut next = || {
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963);
+        (state >> 56) as u8
+    };
+    (0..VALUE_BYTES).map(|_| next()).collect()
+}
+
+fn put(id: TaskId, expected: Option<u64>, unfinished: bool) -> Put {
+    Put {
+        id,
+        expected,
+        unfinished,
+        due_ms: Some(u64::MAX / 2),
+        bytes: value(&id),
+    }
+}
+
+async fn finished(dir: &Path, count: usize) {
+    let since = Instant::now();
+    let store = SledStore::open(dir).unwrap();
+    let ids = (0..count).map(|_| TaskId::random().unwrap());
+    let puts = stream::iter(ids).map(|id| store.put(put(id, None, false)));
+    let mut done = 0;
+    let mut puts = puts.buffer_unordered(AT_ONCE);
+    while let Some(put) = puts.next().await {
+        put.unwrap();
+        done += 1;
+        if done % 100_000 == 0 {
+            say(&format!("{done} ended tasks"), since, dir);
+        }
+    }
+    store.close().await.unwrap();
+    say("closed", since, dir);
+}
+
+async fn open(dir: &Path) {
+    let since = Instant::now();
+    let store = SledStore::open(dir).unwrap();
+    say("open", since, dir);
+    let since = Instant::now();
+    let due = store.due(u64::MAX, None, 1_000).await.unwrap();
+    for (_, id) in &due {
+        store.get(id).await.unwrap();
+    }
+    say(&format!("{} random reads", due.len()), since, dir);
+    store.close().await.unwrap();
+}
+
+async fn churn(dir: &Path, count: usize) {
+    let since = Instant::now();
+    let store = Arc::new(SledStore::open(dir).unwrap());
+    let mut live = VecDeque::new();
+    for done in 0..count {
+        let store_of_task = Arc::clone(&store);
+        live.push_back(tokio::spawn(async move {
+            let id = TaskId::random().unwrap();
+            for revision in 0..6 {
+                let expected = (revision > 0).then_some(revision);
+                let put = put(id, expected, revision < 5);
+                store_of_task.put(put).await.unwrap();
+            }
+            id
+        }));
+        if live.len() == 1_000 {
+            let id = live.pop_front().unwrap().await.unwrap();
+            store.delete(&id, 6).await.unwrap();
+        }
+        if (done + 1) % (count / 20).max(1) == 0 {
+            say(&format!("{} tasks", done + 1), since, dir);
+        }
+    }
+    for task in live {
+        store.delete(&task.await.unwrap(), 6).await.unwrap();
+    }
+    say("all removed", since, dir);
+    for _ in 0..3 {
+        std::thread::sleep(Duration::from_secs(10));
+        say("idle", since, dir);
+    }
+    store.close().await.unwrap();
+    say("closed", since, dir);
+}
+
+async fn latency(dir: &Path, count: usize) {
+    let store = SledStore::open(dir).unwrap();
+    for at_once in [1, 16, AT_ONCE] {
+        let since = Instant::now();
+        let ids = (0..count).map(|_| TaskId::random().unwrap());
+        let puts = stream::iter(ids).map(|id| store.put(put(id, None, false)));
+        puts.buffer_unordered(at_once)
+            .for_each(async |put| assert!(put.is_ok()))
+            .await;
+        let each_us = since.elapsed().as_micros() * at_once as u128 / count as u128;
+        let text = format!("{count} writes, {at_once} at once, {each_us} us each");
+        say(&text, since, dir);
+    }
+    store.close().await.unwrap();
+}
+
+/// A call that asks once and is done.
+struct Asks {
+    answered: bool,
+    asked: bool,
+}
+
+#[async_trait]
+impl Run for Asks {
+    async fn step(&mut self) -> Step {
+        if self.answered {
+            return Step::Finished("{\"content\":[]}".into());
+        }
+        if self.asked {
+            pending::<()>().await;
+        }
+        self.asked = true;
+        let question = Question {
+            key: "q".into(),
+            request: "{\"method\":\"elicitation/create\"}".into(),
+        };
+        Step::NeedsInput {
+            questions: vec![question],
+            record: Some(vec![7; 1_000]),
+        }
+    }
+
+    fn answer(&mut self, _answers: Vec<(String, Payload)>) {
+        self.answered = true;
+    }
+
+    fn cancel(&mut self) {}
+}
+
+struct Host;
+
+impl Runner for Host {
+    fn start(&self, _id: &TaskId, _call: &Call, _past: Past<'_>) -> Box<dyn Run> {
+        Box::new(Asks {
+            answered: false,
+            asked: false,
+        })
+    }
+}
+
+impl Failures for Host {
+    fn error(&self, reason: Reason, _call: &Call) -> Payload {
+        reason.to_string()
+    }
+
+    fn message(&self, error: &str) -> Option<String> {
+        Some(error.to_owned())
+    }
+}
+
+async fn engine(dir: &Path) -> Engine {
+    let ports = Ports {
+        store: Arc::new(SledStore::open(dir).unwrap()),
+        runner: Arc::new(Host),
+        clock: Arc::new(SystemClock::new()),
+        failures: Arc::new(Host),
+    };
+    let settings = Settings {
+        linger_ms: 0,
+        ..Settings::default()
+    };
+    Engine::start(ports, settings).await.unwrap()
+}
+
+fn owner() -> Principal {
+    Principal::new("owner")
+}
+
+/// The ids, one a line: who answers knows its handles.
+fn handles(dir: &Path) -> std::path::PathBuf {
+    dir.with_extension("handles")
+}
+
+async fn parked(dir: &Path, count: usize) {
+    let since = Instant::now();
+    let engine = engine(dir).await;
+    let make = |_| async {
+        let call = Call {
+            principal: owner(),
+            plugin: "bench".into(),
+            version: "v".into(),
+            tool: "asks".into(),
+            on_crash: OnCrash::Resume,
+            body: vec![5; 500],
+        };
+        let birth = Birth {
+            poll_interval_ms: 500,
+            ttl_ms: Some(86_400_000),
+            pinned: false,
+        };
+        engine.create(call, birth).await.unwrap().id
+    };
+    let ids: Vec<TaskId> = stream::iter(0..count)
+        .map(make)
+        .buffer_unordered(AT_ONCE)
+        .collect()
+        .await;
+    for id in &ids {
+        while engine.get(id, &owner()).await.unwrap().status != Status::InputRequired {
+            tokio::task::yield_now().await;
+        }
+    }
+    say(&format!("{count} tasks parked"), since, dir);
+    let lines: Vec<String> = ids.iter().map(TaskId::to_string).collect();
+    fs::write(handles(dir), lines.join("\n")).unwrap();
+    let since = Instant::now();
+    engine.shutdown(Duration::from_secs(1)).await;
+    say("stopped", since, dir);
+}
+
+async fn answer(dir: &Path) {
+    let since = Instant::now();
+    let engine = engine(dir).await;
+    say("ready", since, dir);
+    let since = Instant::now();
+    let text = fs::read_to_string(handles(dir)).unwrap();
+    let ids: Vec<TaskId> = text.lines().map(|line| line.parse().unwrap()).collect();
+    let engine = &engine;
+    let answers = stream::iter(&ids).map(|id| async move {
+        let answers = vec![("q".to_owned(), "{}".to_owned())];
+        engine.answer(id, &owner(), answers).await.unwrap();
+    });
+    answers.buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
+    for id in &ids {
+        while engine.get(id, &owner()).await.unwrap().status != Status::Completed {
+            tokio::task::yield_now().await;
+        }
+    }
+    say(&format!("{} answered and completed", ids.len()), since, dir);
+    engine.shutdown(Duration::from_secs(1)).await;
+}

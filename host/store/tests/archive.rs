@@ -1,0 +1,202 @@
+//! Looking at a closed store, writing it out and reading it back.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by it")]
+
+use std::path::Path;
+
+use longshore_store::{Archive, ArchiveError, OpenError, SledStore, Summary, import};
+use longshore_tasks::state::{Event, Outcome, Task, apply};
+use longshore_tasks::{Birth, Call, MemoryStore, OnCrash, Principal, Put, Store, TaskId, codec};
+
+fn task(body_bytes: usize, external_id: Option<&str>, ended: bool) -> Task {
+    let call = Call {
+        principal: Principal::new("alice"),
+        plugin: "shop".into(),
+        version: "v1".into(),
+        tool: "order".into(),
+        on_crash: OnCrash::Resume,
+        body: vec![7; body_bytes],
+    };
+    let birth = Birth {
+        poll_interval_ms: 500,
+        ttl_ms: Some(60_000),
+        pinned: false,
+    };
+    let mut task = Task::born(TaskId::random().unwrap(), call, birth, 1_000);
+    if let Some(external_id) = external_id {
+        task = apply(task, Event::Named(external_id.into()), 1_001).unwrap();
+    }
+    if ended {
+        let outcome = Outcome::Completed("{}".into());
+        let closed = Event::Closed {
+            outcome,
+            message: None,
+            keep_until_ms: 70_000,
+        };
+        task = apply(task, closed, 1_002).unwrap();
+    }
+    task
+}
+
+async fn keep(dir: &Path, tasks: &[Task]) {
+    let store = SledStore::open(dir).unwrap();
+    for task in tasks {
+        let put = Put {
+            id: task.id,
+            expected: None,
+            unfinished: task.outcome.is_none(),
+            due_ms: task.expires_ms,
+            bytes: codec::encode(task).unwrap(),
+        };
+        store.put(put).await.unwrap();
+    }
+    store.close().await.unwrap();
+}
+
+fn tasks() -> Vec<Task> {
+    (0..200)
+        .map(|n| {
+            let name = (n == 17).then_some("job-17");
+            task(if n % 50 == 0 { 200_000 } else { n }, name, n % 3 == 0)
+        })
+        .collect()
+}
+
+fn export(archive: &Archive) -> (Summary, Vec<u8>) {
+    let mut out = Vec::new();
+    let summary = archive.export(&mut out, |damage| panic!("{damage}"));
+    (summary.unwrap(), out)
+}
+
+#[tokio::test]
+async fn an_export_is_read_back_as_it_was() {
+    let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let tasks = tasks();
+    keep(dir.path(), &tasks).await;
+    let archive = Archive::open(dir.path()).unwrap();
+    let checked = archive.check(|damage| panic!("{damage}")).unwrap();
+    let (written, text) = export(&archive);
+    assert_eq!(checked, written);
+    assert_eq!((written.tasks, written.unfinished), (200, 133));
+
+    let store = SledStore::open(other.path()).unwrap();
+    assert_eq!(import(&store, &text[..]).await.unwrap().tasks, 200);
+    for task in &tasks {
+        let stored = store.get(&task.id).await.unwrap().unwrap();
+        assert_eq!(codec::decode(&stored.bytes).unwrap(), *task);
+    }
+    assert_eq!(store.unfinished(None, 1_000).await.unwrap().len(), 133);
+    assert_eq!(store.due(60_999, None, 1_000).await.unwrap().len(), 0);
+    assert_eq!(store.due(61_000, None, 1_000).await.unwrap().len(), 133);
+    store.close().await.unwrap();
+    drop(store);
+    let again = Archive::open(other.path()).unwrap();
+    assert_eq!(export(&again).1, text, "the same tasks, in the same order");
+}
+
+#[tokio::test]
+async fn an_export_goes_into_any_store() {
+    let dir = tempfile::tempdir().unwrap();
+    let tasks = tasks();
+    keep(dir.path(), &tasks).await;
+    let (_, text) = export(&Archive::open(dir.path()).unwrap());
+    let memory = MemoryStore::default();
+    import(&memory, &text[..]).await.unwrap();
+    assert!(memory.get(&tasks[0].id).await.unwrap().is_some());
+    let twice = import(&memory, &text[..]).await;
+    assert!(matches!(twice, Err(ArchiveError::Exists(_))), "{twice:?}");
+}
+
+#[tokio::test]
+async fn a_cut_or_changed_export_is_named_by_its_line() {
+    let dir = tempfile::tempdir().unwrap();
+    keep(dir.path(), &tasks()).await;
+    let (_, text) = export(&Archive::open(dir.path()).unwrap());
+    let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    let without_last = lines[..201].concat();
+    let without_one = [lines[..50].concat(), lines[51..].concat()].concat();
+    let half_line = [lines[..50].concat(), lines[50][..40].to_vec()].concat();
+    let no_header = lines[1..].concat();
+    let swapped = [
+        lines[0],
+        lines[1],
+        b"{\"id\":\"0\",\"unfinished\":true,\"bytes\":\"\"}\n",
+    ]
+    .concat();
+    for (text, line) in [
+        (without_last, 202),
+        (without_one, 201),
+        (half_line, 51),
+        (no_header, 1),
+        (swapped, 3),
+        (Vec::new(), 1),
+    ] {
+        let error = import(&MemoryStore::default(), &text[..])
+            .await
+            .unwrap_err();
+        let said = error.to_string();
+        assert!(said.starts_with(&format!("line {line} ")), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn a_task_is_found_by_its_name_elsewhere() {
+    let dir = tempfile::tempdir().unwrap();
+    let tasks = tasks();
+    keep(dir.path(), &tasks).await;
+    let archive = Archive::open(dir.path()).unwrap();
+    let mut found = Vec::new();
+    archive
+        .find("job-17", |line| found.push(line.to_owned()))
+        .unwrap();
+    let id = tasks[17].id.to_string();
+    assert_eq!(found.len(), 1, "{found:?}");
+    for part in [id.as_str(), "job-17", "alice", "shop", "order", "working"] {
+        assert!(found[0].contains(part), "{}", found[0]);
+    }
+    assert_eq!(
+        archive.find("job", |line| panic!("{line}")).unwrap().tasks,
+        0
+    );
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_damaged_store_is_saved() {
+    let dir = tempfile::tempdir().unwrap();
+    let tasks = tasks();
+    keep(dir.path(), &tasks).await;
+    let db = sled::Config::new()
+        .path(dir.path().join("sled"))
+        .segment_size(8 << 20)
+        .open()
+        .unwrap();
+    let key = [b"h", tasks[5].id.as_bytes().as_slice()].concat();
+    let mut head = db.get(&key).unwrap().unwrap().to_vec();
+    head[40] ^= 1;
+    db.insert(key, head).unwrap();
+    drop(db);
+
+    let refused = Archive::open(dir.path()).unwrap_err();
+    assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+    let archive = Archive::open_damaged(dir.path()).unwrap();
+    let (mut out, mut damages) = (Vec::new(), 0);
+    let saved = archive.export(&mut out, |_| damages += 1).unwrap();
+    assert_eq!((saved.tasks, saved.damaged, damages), (199, 1, 1));
+    let store = MemoryStore::default();
+    assert_eq!(import(&store, &out[..]).await.unwrap().tasks, 199);
+}
+
+#[tokio::test]
+async fn a_store_in_use_and_no_store_are_told_apart() {
+    let dir = tempfile::tempdir().unwrap();
+    let _store = SledStore::open(dir.path()).unwrap();
+    let error = Archive::open(dir.path()).unwrap_err();
+    assert!(matches!(error, OpenError::InUse { .. }), "{error}");
+    let nowhere = dir.path().join("nowhere");
+    let error = Archive::open(&nowhere).unwrap_err();
+    assert!(error.to_string().contains("nowhere"), "{error}");
+    assert!(!nowhere.exists(), "looking makes nothing");
+    let empty = tempfile::tempdir().unwrap();
+    assert!(Archive::open(empty.path()).is_err());
+    assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
+}

@@ -1,0 +1,191 @@
+//! Folders with files truncated, flipped, deleted, stale or of an older format: what was acknowledged
+//! is there, or the start is refused with the folder and the next step.
+
+#![allow(clippy::unwrap_used, reason = "a test may fail by it")]
+
+use std::collections::HashMap;
+use std::fs;
+use std::os::unix::fs::FileExt as _;
+use std::path::Path;
+
+use longshore_store::{OpenError, SledStore};
+use longshore_tasks::{Put, Store as _, TaskId};
+use tempfile::TempDir;
+
+type Tasks = HashMap<TaskId, Vec<u8>>;
+
+fn put(id: TaskId, expected: Option<u64>, bytes: &[u8]) -> Put {
+    Put {
+        id,
+        expected,
+        unfinished: true,
+        due_ms: Some(5),
+        bytes: bytes.to_vec(),
+    }
+}
+
+/// Adds so many tasks, each changed once, and closes the store.
+async fn add(dir: &Path, tasks: &mut Tasks, count: usize) {
+    let store = SledStore::open(dir).unwrap();
+    for _ in 0..count {
+        let id = TaskId::random().unwrap();
+        let value = [id.as_bytes().repeat(20), vec![1]].concat();
+        store.put(put(id, None, &[0])).await.unwrap();
+        store.put(put(id, Some(1), &value)).await.unwrap();
+        tasks.insert(id, value);
+    }
+    store.close().await.unwrap();
+}
+
+async fn filled() -> (TempDir, Tasks) {
+    let (dir, mut tasks) = (tempfile::tempdir().unwrap(), Tasks::new());
+    add(dir.path(), &mut tasks, 150).await;
+    add(dir.path(), &mut tasks, 150).await;
+    (dir, tasks)
+}
+
+fn copy(from: &Path, to: &Path) {
+    for entry in fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let target = to.join(entry.file_name());
+        if entry.file_type().unwrap().is_dir() {
+            fs::create_dir_all(&target).unwrap();
+            copy(&entry.path(), &target);
+        } else {
+            fs::copy(entry.path(), target).unwrap();
+        }
+    }
+}
+
+/// Opens the store; refused, or with all tasks as they were. Whether it opened.
+async fn all_or_refused(dir: &Path, tasks: &Tasks, what: &str) -> bool {
+    let store = match SledStore::open(dir) {
+        Ok(store) => store,
+        Err(error) => {
+            assert!(
+                matches!(error, OpenError::Damaged { .. }),
+                "{what}: {error}"
+            );
+            let text = error.to_string();
+            let named = text.contains(&dir.display().to_string());
+            assert!(named && text.contains("put back a copy"), "{what}: {text}");
+            let again = SledStore::open(dir);
+            assert!(again.is_err(), "{what}: the next start takes it");
+            return false;
+        }
+    };
+    for (id, value) in tasks {
+        let stored = store.get(id).await.unwrap();
+        let stored = stored.unwrap_or_else(|| panic!("{what}: {id} is lost"));
+        assert!(stored.bytes == *value, "{what}: {id} changed");
+    }
+    true
+}
+
+#[tokio::test]
+async fn a_flipped_byte_in_the_log_never_loses_a_task_in_silence() {
+    let (dir, tasks) = filled().await;
+    let log = dir.path().join("sled/db");
+    let bytes = fs::read(&log).unwrap();
+    let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
+    let mut refused = 0;
+    // All over the log, and thickly over its last writes.
+    let places = (0..40).map(|n| n * used / 40);
+    let places = places.chain((0..20).map(|n| used - n * n * 7));
+    for place in places {
+        let damaged = tempfile::tempdir().unwrap();
+        copy(dir.path(), damaged.path());
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(damaged.path().join("sled/db"))
+            .unwrap();
+        file.write_all_at(&[bytes[place] ^ 0x55], place as u64)
+            .unwrap();
+        let what = format!("byte {place} of {used}");
+        refused += usize::from(!all_or_refused(damaged.path(), &tasks, &what).await);
+    }
+    assert!(refused > 0, "no flip was noticed");
+}
+
+#[tokio::test]
+async fn a_truncated_log_never_loses_a_task_in_silence() {
+    let (dir, tasks) = filled().await;
+    let len = fs::metadata(dir.path().join("sled/db")).unwrap().len();
+    for part in 0..12 {
+        let damaged = tempfile::tempdir().unwrap();
+        copy(dir.path(), damaged.path());
+        let file = fs::OpenOptions::new()
+            .write(true)
+            .open(damaged.path().join("sled/db"))
+            .unwrap();
+        let cut = len * part / 12;
+        file.set_len(cut).unwrap();
+        let what = format!("cut at {cut} of {len}");
+        all_or_refused(damaged.path(), &tasks, &what).await;
+    }
+}
+
+#[tokio::test]
+async fn a_missing_file_is_no_new_store() {
+    let (dir, tasks) = filled().await;
+    for (name, opens) in [
+        ("sled/db", false),
+        ("sled", false),
+        ("mark", false),
+        // What they say is said elsewhere too.
+        ("format", true),
+        ("lock", true),
+        ("sled/conf", true),
+    ] {
+        let damaged = tempfile::tempdir().unwrap();
+        copy(dir.path(), damaged.path());
+        let path = damaged.path().join(name);
+        if path.is_dir() {
+            fs::remove_dir_all(path).unwrap();
+        } else {
+            fs::remove_file(path).unwrap();
+        }
+        let opened = all_or_refused(damaged.path(), &tasks, name).await;
+        assert_eq!(opened, opens, "without {name}");
+    }
+}
+
+#[tokio::test]
+async fn an_old_log_is_refused() {
+    let (dir, mut tasks) = filled().await;
+    let old = tempfile::tempdir().unwrap();
+    copy(dir.path(), old.path());
+    add(dir.path(), &mut tasks, 1).await;
+    fs::remove_dir_all(dir.path().join("sled")).unwrap();
+    fs::create_dir(dir.path().join("sled")).unwrap();
+    copy(&old.path().join("sled"), &dir.path().join("sled"));
+    assert!(!all_or_refused(dir.path(), &tasks, "an old log").await);
+    let whole_copy = all_or_refused(old.path(), &Tasks::new(), "a whole copy").await;
+    assert!(whole_copy, "a copy of the whole folder is a backup");
+}
+
+#[tokio::test]
+async fn a_broken_mark_is_named() {
+    let (dir, _) = filled().await;
+    fs::write(dir.path().join("mark"), [7; 600]).unwrap();
+    let error = SledStore::open(dir.path()).unwrap_err();
+    assert!(error.to_string().contains("mark"), "{error}");
+}
+
+#[tokio::test]
+async fn a_store_without_a_census_gets_one() {
+    let (dir, tasks) = filled().await;
+    let db = sled::Config::new()
+        .path(dir.path().join("sled"))
+        .segment_size(8 << 20)
+        .open()
+        .unwrap();
+    db.remove("z").unwrap();
+    drop(db);
+    fs::remove_file(dir.path().join("mark")).unwrap();
+    fs::write(dir.path().join("format"), "longshore task store 1\n").unwrap();
+    assert!(all_or_refused(dir.path(), &tasks, "format 1").await);
+    let format = fs::read_to_string(dir.path().join("format")).unwrap();
+    assert_eq!(format, "longshore task store 2\n");
+    assert!(all_or_refused(dir.path(), &tasks, "format 2").await);
+}

@@ -1,0 +1,251 @@
+//! What plugins say of their tools, prompts and resources, and of their results: what breaks a rule is left out or refused, one
+//! by one, and does not hide the rest.
+
+use crate::servers::shared;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use longshore_tests::client::{Message, Reply};
+use longshore_tests::server::{FIXTURES, HOSTILE, Server, VERSION_A, component};
+use longshore_tests::wait::{PATIENCE, wait_for};
+use serde_json::{Value, json};
+use std::fs;
+
+/// Why entries of a plugin are left out: kind, name, reason. None as long as it is not served.
+fn left_out(server: &Server, plugin: &str) -> Option<Vec<[String; 3]>> {
+    let (_, text) = server.get("/readyz");
+    let ready: Value = serde_json::from_str(&text).unwrap();
+    let mut plugins = ready["plugins"].as_array().unwrap().iter();
+    let entries = plugins.find(|known| known["name"] == plugin)?["left_out"].as_array()?;
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let of = |entry: &Value| ["kind", "name", "reason"].map(|name| text(&entry[name]));
+    Some(entries.iter().map(of).collect())
+}
+
+#[test]
+fn p20_a_bad_definition_does_not_hide_the_rest() {
+    let server = Server::start(&[HOSTILE, VERSION_A], "");
+    let long = "long".repeat(33);
+    let bad = [
+        ("no name", "1 to 128"),
+        (&long, "1 to 128"),
+        ("spin", "two of this name"),
+        ("schema_missing", "input schema"),
+        ("schema_no_json", "no JSON"),
+        ("schema_of_string", "\"object\""),
+        ("schema_of_int", "\"object\""),
+        ("output_of_int", "output schema"),
+        ("header_twice", "twice"),
+        ("header_of_number", "string, integer or boolean"),
+        ("header_of_items", "properties alone"),
+    ];
+    let left_out = left_out(&server, "hostile").unwrap();
+    let tools = server.tools();
+    for (name, word) in bad {
+        let found = left_out.iter().find(|entry| entry[1] == name);
+        let [kind, _, reason] = found.unwrap_or_else(|| panic!("{name} is not left out"));
+        assert_eq!(kind, "tool");
+        assert!(reason.contains(word), "{name}: {reason}");
+        let log = server.log();
+        let line = log
+            .lines()
+            .find(|line| line.contains("is left out") && line.contains(name));
+        assert!(line.is_some_and(|line| line.contains("hostile")), "{name}");
+        if name != "spin" {
+            assert!(!tools.contains(&name.to_owned()), "{name}");
+            let header = format!("=?base64?{}?=", STANDARD.encode(name));
+            let call = Message::call(name, json!({})).header("Mcp-Name", &header);
+            assert_eq!(server.send(&call).code(), -32602, "{name}");
+        }
+    }
+    assert_eq!(left_out.len(), bad.len(), "{left_out:#?}");
+    // The first of two tools of one name is served.
+    assert_eq!(tools.iter().filter(|name| *name == "spin").count(), 1);
+    assert_eq!(server.call("burn", json!({ "millions": 0 })).text(), "1");
+    assert_eq!(server.call("version", json!({})).text(), "a");
+}
+
+#[test]
+fn p19_structured_content_fits_its_schema_or_is_no_success() {
+    let server = shared();
+    let give = |arguments: Value| server.call("structure", arguments);
+    let failed = give(json!({ "fail": "it broke" }));
+    assert_eq!(failed.result()["isError"], true);
+    assert!(failed.text().contains("it broke") && !failed.text().contains("schema"));
+    for value in [
+        json!(null),
+        json!(0),
+        json!(false),
+        json!(""),
+        json!([]),
+        json!("x"),
+    ] {
+        let good = give(json!({ "json": value.to_string() }));
+        let result = good.result().as_object().unwrap();
+        assert_eq!(result.get("structuredContent"), Some(&value));
+        assert_eq!(result.get("isError"), None, "{good:?}");
+        assert_eq!(good.text(), value.to_string());
+    }
+    for arguments in [json!({ "json": "{}" }), json!({ "json": "1.5" }), json!({})] {
+        let wrong = give(arguments);
+        assert_eq!(wrong.result()["isError"], true, "{wrong:?}");
+        assert_eq!(wrong.result().get("structuredContent"), None);
+        assert!(wrong.text().contains("structure"), "{}", wrong.text());
+    }
+}
+
+#[test]
+fn p19_structured_content_has_a_text_copy_whoever_made_the_plugin() {
+    let server = Server::start(&[HOSTILE], "");
+    let reply = server.call("only_structure", json!({}));
+    assert_eq!(reply.result()["structuredContent"], json!([1, 2]));
+    let copy: Value = serde_json::from_str(reply.text()).unwrap();
+    assert_eq!(copy, json!([1, 2]));
+}
+
+#[test]
+fn reserved_keys_and_unsafe_pictures_do_not_get_out() {
+    let server = Server::start(&[HOSTILE], "");
+    let reply = server.send(&Message::new("tools/list"));
+    let tools = reply.result()["tools"].as_array().unwrap();
+    let tool = tools
+        .iter()
+        .find(|tool| tool["name"] == "reserved")
+        .unwrap();
+    assert_eq!(tool["_meta"], json!({ "example.com/kept": 7 }));
+    let sources: Vec<_> = tool["icons"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|icon| &icon["src"])
+        .collect();
+    assert_eq!(
+        sources,
+        ["https://example.com/icon.png", "data:image/png;base64,AA=="]
+    );
+    let reply = server.call("reserved", json!({}));
+    let meta = reply.result()["_meta"].as_object().unwrap();
+    assert_eq!(
+        meta["io.modelcontextprotocol/serverInfo"]["name"],
+        "longshore"
+    );
+    assert_eq!(
+        (meta.get("dev.mcp/x"), &meta["example.com/kept"]),
+        (None, &json!(7))
+    );
+    let block = &reply.result()["content"][0];
+    assert_eq!(block["_meta"], json!({ "example.com/kept": 7 }));
+    assert_eq!(block["annotations"], json!({}));
+    assert!(server.log().contains("dev.mcp/x"));
+}
+
+fn mirrored(arguments: Value, headers: &[(&str, &str)]) -> Message {
+    let call = Message::call("mirrored", arguments);
+    let add = |call: Message, (name, value): &(&str, &str)| {
+        call.header(&format!("Mcp-Param-{name}"), value)
+    };
+    headers.iter().fold(call, add)
+}
+
+#[test]
+fn p37_headers_say_what_the_arguments_say() {
+    let server = shared();
+    let send = |arguments: &Value, headers: &[(&str, &str)]| -> Reply {
+        server.send(&mirrored(arguments.clone(), headers))
+    };
+    let good: [(Value, &[(&str, &str)]); 9] = [
+        (
+            json!({ "region": "eu", "count": 42 }),
+            &[("Region", "eu"), ("Count", "42")],
+        ),
+        (
+            json!({ "region": "grüße" }),
+            &[("Region", "=?base64?Z3LDvMOfZQ==?=")],
+        ),
+        (json!({ "count": 42 }), &[("Count", "42.0")]),
+        (json!({ "count": 42 }), &[("COUNT", "42")]),
+        (
+            json!({ "count": 9_007_199_254_740_991_u64 }),
+            &[("Count", "9007199254740991")],
+        ),
+        (json!({ "deep": { "on": true } }), &[("On", "true")]),
+        (json!({ "region": null }), &[]),
+        (json!({}), &[]),
+        (json!({}), &[("Other", "ignored")]),
+    ];
+    for (arguments, headers) in good {
+        let reply = send(&arguments, headers);
+        assert_eq!(reply.status(), 200, "{reply:?}");
+        assert_eq!(reply.result()["structuredContent"], arguments);
+    }
+    let wrong: [(Value, &[(&str, &str)]); 11] = [
+        (json!({ "region": "eu" }), &[]),
+        (json!({ "region": "eu" }), &[("Region", "us")]),
+        (json!({ "region": "eu" }), &[("Region", "EU")]),
+        (json!({ "region": "eu" }), &[("Region", "=?base64?ZXU?=")]),
+        (json!({ "count": 42 }), &[("Count", "43")]),
+        (json!({ "count": 42 }), &[("Count", "x")]),
+        (
+            json!({ "count": 9_007_199_254_740_993_u64 }),
+            &[("Count", "9007199254740993")],
+        ),
+        (json!({ "deep": { "on": true } }), &[("On", "false")]),
+        (json!({ "deep": { "on": true } }), &[]),
+        (json!({ "region": null }), &[("Region", "null")]),
+        (json!({}), &[("Region", "")]),
+    ];
+    for (arguments, headers) in wrong {
+        let reply = send(&arguments, headers);
+        assert_eq!(
+            (reply.status(), reply.code()),
+            (400, -32020),
+            "{arguments} {headers:?}"
+        );
+    }
+}
+
+#[test]
+fn of_two_plugins_with_equal_names_the_first_serves_all_kinds() {
+    let server = Server::start(&[FIXTURES], "");
+    server
+        .home
+        .install_as("z.wasm", &fs::read(component(FIXTURES)).unwrap());
+    let lost = wait_for("the other plugin", PATIENCE, || left_out(&server, "z"));
+    for (method, member, key, kind) in [
+        ("tools/list", "tools", "name", "tool"),
+        ("prompts/list", "prompts", "name", "prompt"),
+        ("resources/list", "resources", "uri", "resource"),
+        (
+            "resources/templates/list",
+            "resourceTemplates",
+            "uriTemplate",
+            "resource template",
+        ),
+    ] {
+        let reply = server.send(&Message::new(method));
+        let listed = reply.result()[member].as_array().unwrap();
+        let mut keys: Vec<_> = listed
+            .iter()
+            .map(|entry| entry[key].as_str().unwrap())
+            .collect();
+        let count = keys.len();
+        keys.sort_unstable();
+        keys.dedup();
+        assert!(count > 0 && keys.len() == count, "{method}: {keys:?}");
+        let reasons: Vec<_> = lost.iter().filter(|entry| entry[0] == kind).collect();
+        assert!(!reasons.is_empty(), "{kind}");
+        assert!(
+            reasons.iter().all(|entry| entry[2].contains("fixtures")),
+            "{reasons:?}"
+        );
+    }
+}
+
+#[test]
+fn tools_are_declared_also_where_there_are_none() {
+    let server = Server::start(&[], "");
+    let reply = server.send(&Message::new("server/discover"));
+    let declared = reply.result()["capabilities"].as_object().unwrap();
+    assert_eq!(declared["tools"], json!({ "listChanged": true }));
+    assert_eq!(declared["logging"], json!({}));
+    assert_eq!(server.tools(), Vec::<String>::new());
+}

@@ -1,0 +1,193 @@
+//! Cases of files: what lies in the directory of plugins and is none, or not one that can be served.
+
+use longshore_tests::server::{Home, Server, VERSION_A, VERSION_B, binary, component};
+use longshore_tests::wait::{PATIENCE, wait_for, within};
+use rustix::fs::{CWD, Mode, mkfifoat};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::fs;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Name and reason of each file that is not served.
+fn refused(server: &Server) -> BTreeMap<String, String> {
+    let (_, ready) = server.get("/readyz");
+    let ready: Value = serde_json::from_str(&ready).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let entries = ready["refused"].as_array().unwrap().iter();
+    entries
+        .map(|entry| (text(&entry["name"]), text(&entry["reason"])))
+        .collect()
+}
+
+fn served(server: &Server) -> usize {
+    let (_, ready) = server.get("/readyz");
+    let ready: Value = serde_json::from_str(&ready).unwrap();
+    ready["plugins"].as_array().unwrap().len()
+}
+
+#[test]
+fn h06_a_damaged_file_is_one_refusal() {
+    const PIECES: usize = 32;
+    let mut server = Server::start(&[VERSION_B], "[log]\nlevel = \"warn\"\n");
+    let good = fs::read(component(VERSION_A)).unwrap();
+    for piece in 0..PIECES {
+        let cut = &good[..good.len() * piece / PIECES];
+        server.home.install_as(&format!("cut-{piece:02}.wasm"), cut);
+        let mut flipped = good.clone();
+        flipped[piece * 4] ^= 0xff;
+        server
+            .home
+            .install_as(&format!("flip-{piece:02}.wasm"), &flipped);
+    }
+    wait_for("each to be served or refused", 4 * PATIENCE, || {
+        (refused(&server).len() + served(&server) == 2 * PIECES + 1).then_some(())
+    });
+    let reasons = refused(&server);
+    for piece in 0..PIECES {
+        let reason = &reasons[&format!("cut-{piece:02}")];
+        assert!(!reason.contains("panicked"), "{reason}");
+    }
+    assert!(
+        reasons["cut-00"].contains("no WebAssembly file"),
+        "{reasons:?}"
+    );
+    assert!(!server.log().contains("panicked"));
+    assert_eq!(server.call("version", json!({})).text(), "b");
+    server.check_alive();
+}
+
+#[test]
+fn h06_what_is_no_component_file_is_not_opened_or_not_read() {
+    let server = Server::start(&[VERSION_B], "");
+    let plugins = server.home.plugins();
+    server.home.install_as("text.wasm", b"#!/bin/sh\necho no\n");
+    fs::create_dir(plugins.join("folder.wasm")).unwrap();
+    mkfifoat(CWD, plugins.join("pipe.wasm"), Mode::from_raw_mode(0o600)).unwrap();
+    std::os::unix::fs::symlink("loop.wasm", plugins.join("loop.wasm")).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", plugins.join("device.wasm")).unwrap();
+    let zeros = fs::File::create(server.home.path().join("zeros")).unwrap();
+    zeros.set_len(1 << 30).unwrap();
+    fs::rename(server.home.path().join("zeros"), plugins.join("zeros.wasm")).unwrap();
+    let reasons = wait_for("the refusals", PATIENCE, || {
+        let reasons = refused(&server);
+        ["pipe", "device", "text", "zeros"]
+            .iter()
+            .all(|name| reasons.contains_key(*name))
+            .then_some(reasons)
+    });
+    for (name, word) in [
+        ("text", "no WebAssembly"),
+        ("pipe", "not a regular file"),
+        ("device", "not a regular file"),
+        ("zeros", "1073741824 bytes; at most 67108864"),
+    ] {
+        assert!(reasons[name].contains(word), "{name}: {reasons:?}");
+    }
+    within("a call beside them", Duration::from_secs(1), || {
+        assert_eq!(server.call("version", json!({})).text(), "b");
+    });
+}
+
+#[test]
+fn h07_h08_a_refusal_names_the_remedy() {
+    for (name, words) in [
+        ("core", ["core module", "a component is needed"]),
+        ("empty", ["does not export", "longshore:plugin@0.1"]),
+        (
+            "next-version",
+            ["longshore:plugin@0.1", "longshore:plugin/tools@0.2.0"],
+        ),
+        (
+            "import-next",
+            ["longshore:plugin/log in version 0.2.0", "0.1 is offered"],
+        ),
+        (
+            "import-wasi-next",
+            [
+                "wasi:clocks/monotonic-clock in version 0.3.0",
+                "0.2 is offered",
+            ],
+        ),
+    ] {
+        let path = component(&format!("guests/hostile/{name}.wasm"));
+        let output = Command::new(binary())
+            .args(["plugin", "check"])
+            .arg(path)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(1), "{name}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        for word in words {
+            assert!(said.contains(word), "{name}: no {word} in {said}");
+        }
+    }
+}
+
+#[test]
+fn h23_of_two_plugins_with_one_tool_the_first_by_name_has_it() {
+    let answers = |server: &Server| {
+        let tools = server.tools();
+        assert_eq!(tools, ["version"], "a name is listed once");
+        server.call("version", json!({})).text().to_owned()
+    };
+    for order in [[VERSION_A, VERSION_B], [VERSION_B, VERSION_A]] {
+        let server = Server::start(&[order[0]], "");
+        server.home.install(order[1]);
+        wait_for("both to be served", PATIENCE, || {
+            (served(&server) == 2).then_some(())
+        });
+        assert_eq!(answers(&server), "a", "{order:?}");
+        let (_, ready) = server.get("/readyz");
+        let ready: Value = serde_json::from_str(&ready).unwrap();
+        assert!(
+            ready["plugins"][1]["left_out"]
+                .to_string()
+                .contains("version"),
+            "{ready:#}"
+        );
+        // The same after a restart, and the other's turn when it is gone.
+        let server = Server::start_in(server.kill());
+        assert_eq!(answers(&server), "a");
+        fs::remove_file(server.home.plugins().join("a.wasm")).unwrap();
+        wait_for("the other", PATIENCE, || {
+            (answers(&server) == "b").then_some(())
+        });
+    }
+}
+
+#[test]
+fn w10_folders_may_lie_on_other_file_systems() {
+    let memory = tempfile::tempdir_in("/dev/shm").unwrap();
+    let home = Arc::new(Home::new(&[VERSION_A], ""));
+    let config = format!("compile_cache_dir = {:?}\n", memory.path().join("cache"));
+    fs::write(home.config(), config).unwrap();
+    // The data beside the plugins, the cache elsewhere; then the other way round.
+    let server = Server::start_in(home.clone());
+    assert_eq!(server.call("version", json!({})).text(), "a");
+    drop(server);
+    std::os::unix::fs::symlink(memory.path(), home.path().join("other")).unwrap();
+    let config = format!("compile_cache_dir = {:?}\n", home.path().join("cache"));
+    fs::write(home.config(), config).unwrap();
+    fs::remove_dir_all(home.data()).unwrap();
+    std::os::unix::fs::symlink(memory.path(), home.data()).unwrap();
+    let server = Server::start_in(home);
+    assert_eq!(server.call("version", json!({})).text(), "a");
+    server.home.install(VERSION_B);
+    wait_for("the new file", PATIENCE, || {
+        (served(&server) == 2).then_some(())
+    });
+}
+
+#[test]
+fn w10_a_folder_that_cannot_be_used_is_named() {
+    let home = Home::new(&[VERSION_A], "");
+    let file = home.path().join("a-file");
+    fs::write(&file, "x").unwrap();
+    fs::write(home.config(), format!("compile_cache_dir = {file:?}\n")).unwrap();
+    let output = home.command().output().unwrap();
+    assert!(!output.status.success());
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("a-file"), "{said}");
+}

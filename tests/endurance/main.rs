@@ -1,0 +1,247 @@
+//! What goes on for long: many calls, many streams, many polls leave nothing behind and push nobody out.
+//!
+//! A binary of its own, for these tests take all of the machine, and others have bounds of time. One after the other for the
+//! same reason.
+
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test ends where it cannot go on, and says where that was"
+)]
+
+use longshore_tests::client::{Connection, Message, accept};
+use longshore_tests::legacy::{LATEST, Raw, Session, asks_all, initialize};
+use longshore_tests::server::{FIXTURES, Server};
+use longshore_tests::wait::{PATIENCE, wait_for};
+use serde_json::json;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, SystemTime};
+
+/// One test at a time.
+fn alone() -> MutexGuard<'static, ()> {
+    static ALONE: Mutex<()> = Mutex::new(());
+    // A test that failed has nothing to say about the next one.
+    ALONE.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls one after the other on one connection.
+fn call(server: &Server, times: usize) {
+    let bytes = Message::call("ver", json!({})).bytes(server.address());
+    let mut connection = server.connect();
+    for _ in 0..times {
+        connection.write(&bytes).unwrap();
+        let (head, body) = connection.plain_reply().unwrap();
+        assert_eq!(head.status(), 200);
+        assert!(body.starts_with(b"{\"jsonrpc\""));
+    }
+}
+
+/// Opens streams and leaves them, some before they have said anything.
+fn listen(server: &Server, times: usize) {
+    let task = server.call_task("ask_one", json!({}));
+    let filter = json!({
+        "toolsListChanged": true, "resourceSubscriptions": ["fixture://plain"], "taskIds": [task.id],
+    });
+    let message = Message::new("subscriptions/listen").param("notifications", filter);
+    let message = message.tasks();
+    for turn in 0..times {
+        // The place of one that has just left may not be free yet.
+        let mut stream = wait_for("a place", PATIENCE, || {
+            let stream = server.stream(&message);
+            let kind = stream.head.header("content-type").unwrap();
+            (kind == "text/event-stream").then_some(stream)
+        });
+        if turn % 2 == 0 {
+            stream.message().unwrap().unwrap();
+        }
+        stream.close();
+    }
+    task.answer("number", accept(json!({ "number": 1 })));
+    task.wait_text();
+}
+
+#[test]
+fn p31_calls_and_streams_leave_nothing_behind() {
+    let _alone = alone();
+    let mut server = Server::start(&[FIXTURES], "");
+    // What is made at first use stays: threads, caches, pages of the allocator.
+    call(&server, 1_000);
+    listen(&server, 100);
+    let settled = || {
+        let idle = server.descriptors();
+        wait_for("open files to settle", PATIENCE, || {
+            let now = server.descriptors();
+            (now <= idle).then_some(now)
+        })
+    };
+    let (files, memory) = (settled(), server.memory_bytes());
+    call(&server, 5_000);
+    listen(&server, 500);
+    wait_for("open files to be as before", PATIENCE, || {
+        (server.descriptors() <= files).then_some(())
+    });
+    let grown = server.memory_bytes().saturating_sub(memory);
+    assert!(grown < 4 << 20, "{grown} bytes more than {memory}");
+    server.check_alive();
+}
+
+#[test]
+fn l04_sessions_that_nobody_ends_leave_nothing_behind() {
+    let _alone = alone();
+    let settings = "[sessions]\nsessions_max = 200\nsessions_per_client_max = 200\n";
+    let mut server = Server::start(&[FIXTURES], settings);
+    let begin = |times: usize| {
+        let raw = Raw::post(&initialize(LATEST, &asks_all()));
+        for _ in 0..times {
+            let mut begun = raw.send(&server);
+            assert_eq!(begun.status(), 200);
+            assert!(begun.head.header("mcp-session-id").is_some());
+            begun.message().unwrap();
+        }
+    };
+    // As many as there may be, and some that had to go for others.
+    begin(400);
+    let (files, memory) = (server.descriptors(), server.memory_bytes());
+    begin(2_000);
+    wait_for("open files to be as before", PATIENCE, || {
+        (server.descriptors() <= files).then_some(())
+    });
+    let grown = server.memory_bytes().saturating_sub(memory);
+    assert!(grown < 2 << 20, "{grown} bytes more than {memory}");
+    server.check_alive();
+}
+
+#[test]
+fn l04_idle_sessions_give_back_what_they_took() {
+    let _alone = alone();
+    let server = Server::start(&[FIXTURES], "[sessions]\nidle_ms = 1000\n");
+    let begin = || Session::begin(&server, LATEST, &asks_all());
+    let first = begin();
+    let sessions: Vec<_> = (0..2_000).map(|_| begin()).collect();
+    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
+    let status = |session: &Session<'_>| session.raw(&ping).send(&server).status();
+    let full = server.memory_bytes();
+    wait_for("the sessions to end", PATIENCE, || {
+        // Asking it keeps a session alive: only one that was not asked shows.
+        let last = sessions.last()?;
+        thread::sleep(Duration::from_millis(1_500));
+        (status(last) == 404).then_some(())
+    });
+    assert_eq!(status(&first), 404);
+    // What it took is there for the next ones.
+    for _ in 0..2_000 {
+        begin();
+    }
+    let grown = server.memory_bytes().saturating_sub(full);
+    assert!(grown < 2 << 20, "{grown} bytes more than {full}");
+}
+
+/// Size and time of last change of all files of the data folder.
+fn files_of(server: &Server) -> BTreeMap<PathBuf, (u64, SystemTime)> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![server.home.data()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let about = entry.metadata().unwrap();
+            if about.is_dir() {
+                folders.push(entry.path());
+            } else {
+                found.insert(entry.path(), (about.len(), about.modified().unwrap()));
+            }
+        }
+    }
+    found
+}
+
+/// Polls a task once. A server may refuse for a while, if it says for how long.
+fn poll(connection: &mut Connection, bytes: &[u8]) {
+    connection.write(bytes).unwrap();
+    let (head, _) = connection.plain_reply().unwrap();
+    match head.status() {
+        200 => {}
+        429 => assert!(head.header("retry-after").is_some()),
+        other => panic!("a poll got {other}"),
+    }
+}
+
+/// How many clients poll, and how long each waits in between.
+const POLLERS: usize = 50;
+const PAUSE: Duration = Duration::from_millis(50);
+
+#[test]
+fn t15_a_polling_storm_pushes_nobody_out_and_writes_nothing() {
+    let _alone = alone();
+    let server = Server::start(&[FIXTURES], "");
+    let waiting = server.call_task("ask_one", json!({}));
+    let before = waiting.wait("input_required");
+    let done: Vec<_> = (0..200)
+        .map(|_| server.call_task("sleep_required", json!({ "ms": 0 })))
+        .collect();
+    done.iter().for_each(|task| drop(task.wait("completed")));
+    let get = |id: &str| Message::task("tasks/get", id).bytes(server.address());
+    let one = get(&waiting.id);
+    let all: Vec<_> = done.iter().map(|task| get(&task.id)).collect();
+
+    let (over, polls) = (AtomicBool::new(false), AtomicUsize::new(0));
+    thread::scope(|scope| {
+        for poller in 0..POLLERS {
+            let (one, all, over, polls, server) = (&one, &all, &over, &polls, &server);
+            scope.spawn(move || {
+                let mut connection = server.connect();
+                for turn in 0.. {
+                    if over.load(Ordering::Relaxed) {
+                        break;
+                    }
+                    let other = &all[(poller + turn * POLLERS) % all.len()];
+                    poll(&mut connection, if poller % 2 == 0 { one } else { other });
+                    polls.fetch_add(1, Ordering::Relaxed);
+                    thread::sleep(PAUSE);
+                }
+            });
+        }
+        let _stop = StopAtEnd(&over);
+        let polled = |count: usize| {
+            let goal = polls.load(Ordering::Relaxed) + count;
+            wait_for("polls", PATIENCE, || {
+                (polls.load(Ordering::Relaxed) >= goal).then_some(())
+            });
+        };
+        // What the tasks themselves have written is on the disk when the files no longer change.
+        wait_for("the store to settle", PATIENCE, || {
+            let before = files_of(&server);
+            polled(500);
+            (files_of(&server) == before).then_some(())
+        });
+        let stored = files_of(&server);
+        let mut overtaken: Vec<_> = (0..200)
+            .map(|_| {
+                let before = polls.load(Ordering::Relaxed);
+                assert!(!server.call("ver", json!({})).text().is_empty());
+                polls.load(Ordering::Relaxed) - before
+            })
+            .collect();
+        polled(500);
+        assert_eq!(files_of(&server), stored, "a read was written");
+        overtaken.sort_unstable();
+        // 99 of 100 calls are answered before each client has polled for a second.
+        assert!(overtaken[197] < 20 * POLLERS, "{overtaken:?}");
+    });
+    let after = waiting.get();
+    for name in ["status", "lastUpdatedAt", "ttlMs", "inputRequests"] {
+        assert_eq!(after[name], before[name]);
+    }
+}
+
+/// Also when a test fails, or its threads would never be joined.
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
