@@ -2,7 +2,7 @@
 
 use longshore_tests::client::Message;
 use longshore_tests::server::{FIXTURES, Server, VERSION_A, VERSION_B, component};
-use longshore_tests::wait::{Watch, wait_for};
+use longshore_tests::wait::{PATIENCE, Watch, wait_for};
 use serde_json::{Value, json};
 use std::fs;
 use std::thread;
@@ -17,7 +17,7 @@ fn bytes(path: &str) -> Vec<u8> {
 
 /// Compiles these components into the shared cache, so that a bound measures the server and not the compiler.
 fn warm(components: &[&str]) {
-    drop(Server::start(components, ""));
+    drop(Server::start(components, "").settled());
 }
 
 fn wait_for_tool(server: &Server, tool: &str, there: bool) {
@@ -56,7 +56,7 @@ fn a_new_file_is_served_a_replaced_one_changes_a_removed_one_goes() {
 #[test]
 fn w01_a_file_that_is_written_piece_by_piece() {
     warm(&[VERSION_B]);
-    let server = Server::start(&[VERSION_A], "");
+    let server = Server::start(&[VERSION_A], "").settled();
     let new = bytes(VERSION_B);
     let path = server.home.plugins().join("a.wasm");
     let mut file = fs::File::create(&path).unwrap();
@@ -73,7 +73,7 @@ fn w01_a_file_that_is_written_piece_by_piece() {
 }
 
 #[test]
-fn a_running_call_finishes_on_its_version() {
+fn w05_a_running_call_finishes_on_its_version() {
     warm(&[FIXTURES, VERSION_A]);
     let server = Server::start(&[FIXTURES], "");
     let task = server.call_task("sleep_required", json!({ "ms": 2_500 }));
@@ -116,8 +116,10 @@ fn a_task_finishes_on_its_version_after_a_restart_too() {
 
 /// What `/readyz` says of the files that are refused: names and reasons.
 fn refused(server: &Server) -> Vec<(String, String)> {
-    let (status, text) = server.get("/readyz");
-    assert_eq!(status, 200, "{text}");
+    let text = wait_for("the server to be ready", PATIENCE, || {
+        let (status, text) = server.get("/readyz");
+        (status == 200).then_some(text)
+    });
     let ready: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(ready["ready"], true, "{text}");
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -137,9 +139,9 @@ fn is_refused(server: &Server, name: &str) -> bool {
 }
 
 #[test]
-fn a_bad_file_leaves_the_old_one_serving() {
+fn w06_a_bad_file_leaves_the_old_one_serving() {
     warm(&[VERSION_A, VERSION_B]);
-    let mut server = Server::start(&[VERSION_A], "");
+    let mut server = Server::start(&[VERSION_A], "").settled();
     let good = bytes(VERSION_B);
     for (what, bad) in [
         ("a core module", bytes("guests/hostile/core.wasm")),
@@ -180,7 +182,7 @@ fn w07_broken_plugins_at_the_start_do_not_keep_the_others_away() {
         .collect();
     let mut components: Vec<_> = paths.iter().map(String::as_str).collect();
     components.push(VERSION_A);
-    let mut server = Server::start(&components, "");
+    let mut server = Server::start(&components, "").settled();
     assert_eq!(server.call("version", json!({})).text(), "a");
     assert_eq!(server.tools(), ["version"]);
     for name in bad {
@@ -196,7 +198,7 @@ fn w07_broken_plugins_at_the_start_do_not_keep_the_others_away() {
 
 #[test]
 fn h04_an_endless_start_does_not_block_the_others() {
-    let mut server = Server::start(&[VERSION_A], "");
+    let mut server = Server::start(&[VERSION_A], "").settled();
     for name in ["spin-init", "spin-list", "recurse-init"] {
         server.home.install(&format!("guests/hostile/{name}.wasm"));
     }
@@ -216,7 +218,7 @@ fn h04_an_endless_start_does_not_block_the_others() {
 }
 
 #[test]
-fn two_plugins_with_one_name_of_a_tool() {
+fn h23_two_plugins_with_one_name_of_a_tool() {
     let server = Server::start(&[VERSION_A], "");
     server.home.install_as("z.wasm", &bytes(VERSION_B));
     wait_for("the loser to be named", BOUND, || {

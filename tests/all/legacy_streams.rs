@@ -2,7 +2,7 @@
 
 use crate::servers::shared;
 use longshore_tests::legacy::{EARLIER, LATEST, Raw, Session, asks_all};
-use longshore_tests::server::{FIXTURES, Server, VERSION_A, VERSION_B};
+use longshore_tests::server::{FIXTURES, Server, VERSION_A};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
 
@@ -165,7 +165,6 @@ fn changes_are_told_on_the_stream_of_the_session() {
     session.result("resources/unsubscribe", json!({ "uri": "fixture://plain" }));
     updated("fixture://plain");
     std::fs::remove_file(server.home.plugins().join("a.wasm")).unwrap();
-    server.home.install(VERSION_B);
     let told = listening.message().unwrap();
     assert_eq!(
         told["method"], "notifications/tools/list_changed",

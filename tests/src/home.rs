@@ -46,6 +46,20 @@ pub fn component(path: &str) -> PathBuf {
     whole
 }
 
+/// Another version of a component that does the same: it has a section more, which nobody reads.
+///
+/// # Panics
+/// If the mark is longer than a hundred bytes.
+pub fn variant(path: &str, mark: &str) -> Vec<u8> {
+    let mut bytes = fs::read(component(path)).unwrap();
+    let length = u8::try_from(mark.len()).unwrap();
+    assert!(length < 100, "a longer mark needs a longer length");
+    // A custom section: its id, its size, and its name.
+    bytes.extend([0, length + 1, length]);
+    bytes.extend(mark.as_bytes());
+    bytes
+}
+
 /// The well-behaved tools.
 pub const FIXTURES: &str = "guests/fixtures/fixtures.wasm";
 /// The tools of the official suite.

@@ -1,7 +1,7 @@
 //! The real `longshore`, as a process: on a free port, with a home of its own, ended when it is dropped.
 
 pub use crate::home::{
-    CONFORMANCE, FIXTURES, HOSTILE, Home, VERSION_A, VERSION_B, binary, component,
+    CONFORMANCE, FIXTURES, HOSTILE, Home, VERSION_A, VERSION_B, binary, component, variant,
 };
 pub use crate::task::Task;
 
@@ -189,6 +189,18 @@ impl Server {
         connection.write(text.as_bytes()).unwrap();
         let (head, body) = connection.plain_reply().unwrap();
         (head.status(), String::from_utf8(body).unwrap())
+    }
+
+    /// Waits until all that lay in the folder at its start is served or refused.
+    ///
+    /// # Panics
+    /// If that takes too long.
+    pub fn settled(self) -> Self {
+        wait_for("the first look to be over", START, || {
+            let (_, text) = self.get("/readyz");
+            text.contains("\"first_look_over\":true").then_some(())
+        });
+        self
     }
 
     /// Is it well? It answers, and is still the same process.

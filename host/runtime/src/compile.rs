@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::sync::Semaphore;
 use wasmtime::Engine;
 use wasmtime::component::Component;
 
@@ -155,6 +156,8 @@ pub(crate) struct CompileCache {
     folder: PathBuf,
     key: [u8; 32],
     compiler: Compiler,
+    /// Compilers at once.
+    compiling: Semaphore,
 }
 
 /// Names everything that must be the same where a component is compiled and where it runs.
@@ -172,6 +175,7 @@ impl CompileCache {
             folder,
             key,
             compiler,
+            compiling: Semaphore::new(compilers_max()),
         })
     }
 
@@ -193,9 +197,12 @@ impl CompileCache {
                 }
             }
         }
+        // The semaphore is never closed.
+        let seat = self.compiling.acquire().await;
         // It may take a quarter of a minute, and nothing else is said of it until the plugin is served.
         tracing::info!(%version, bytes = component.len(), "compiling a component");
         let compiled = self.compiler.compile(metering, component).await?;
+        drop(seat);
         files::write_whole(&mac_path(&path), self.mac(&path, &compiled).as_bytes())
             .and_then(|()| files::write_whole(&path, &compiled))
             .map_err(|error| {
@@ -238,6 +245,11 @@ impl std::fmt::Debug for CompileCache {
             .field("folder", &self.folder)
             .finish_non_exhaustive()
     }
+}
+
+/// One for each core, and never less than two: one component that takes very long must not hold up all others.
+fn compilers_max() -> usize {
+    std::thread::available_parallelism().map_or(2, |cores| cores.get().max(2))
 }
 
 fn mac_path(path: &Path) -> PathBuf {

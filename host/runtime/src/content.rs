@@ -1,8 +1,12 @@
-//! Components by content: the bytes of each version that was ever served, so that a task can go on with the version that
-//! began it after its file was replaced.
+//! Components by content: the bytes of versions that were served, so that a task can go on with the version that began it after
+//! its file was replaced, and an operator can go back to one.
+//!
+//! It must not know who needs which.
 
 use crate::files;
 use crate::plugin::Version;
+use parking_lot::Mutex;
+use std::collections::HashSet;
 use std::io;
 use std::path::PathBuf;
 
@@ -10,12 +14,17 @@ use std::path::PathBuf;
 #[derive(Debug)]
 pub(crate) struct ContentStore {
     folder: PathBuf,
+    /// Held while a file comes or goes: what somebody finds kept must not go at that moment.
+    changing: Mutex<()>,
 }
 
 impl ContentStore {
     pub(crate) fn open(folder: PathBuf) -> io::Result<Self> {
         files::private_folder(&folder)?;
-        Ok(Self { folder })
+        Ok(Self {
+            folder,
+            changing: Mutex::default(),
+        })
     }
 
     fn path(&self, version: &Version) -> PathBuf {
@@ -24,11 +33,36 @@ impl ContentStore {
 
     /// Keep a component. It is on disk when this returns.
     pub(crate) fn keep(&self, version: &Version, bytes: &[u8]) -> io::Result<()> {
+        let _alone = self.changing.lock();
         let path = self.path(version);
         if path.exists() {
             return Ok(());
         }
         files::write_whole(&path, bytes)
+    }
+
+    /// What is kept.
+    pub(crate) fn versions(&self) -> io::Result<HashSet<Version>> {
+        let mut versions = HashSet::new();
+        for entry in std::fs::read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let version = name.to_str().and_then(|name| name.strip_suffix(".wasm"));
+            versions.extend(version.and_then(Version::parse));
+        }
+        Ok(versions)
+    }
+
+    /// Keep a version no longer, if it is unneeded still.
+    pub(crate) fn forget(
+        &self,
+        version: &Version,
+        is_unneeded: impl FnOnce() -> bool,
+    ) -> io::Result<()> {
+        let _alone = self.changing.lock();
+        if is_unneeded() {
+            std::fs::remove_file(self.path(version))?;
+        }
+        Ok(())
     }
 
     /// The bytes of a version, checked against its name.

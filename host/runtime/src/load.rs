@@ -11,6 +11,7 @@ use crate::registry::PluginSettings;
 use crate::run::{self, Exports, Listing, Seat};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
+use tokio::sync::Semaphore;
 use wasmtime::component::{Component, types::ComponentItem};
 
 /// Time for a plugin to list what it has.
@@ -29,6 +30,8 @@ pub(crate) struct Loader {
     /// Made when the first plugin needs it.
     pub(crate) unmetered: OnceLock<Arc<Host>>,
     pub(crate) cache: CompileCache,
+    /// Listings at once: they run guests, and have few slots of their own.
+    pub(crate) listings: Semaphore,
 }
 
 impl Loader {
@@ -144,6 +147,8 @@ impl Loader {
         &self,
         listing: impl Future<Output = Result<T, PluginError>> + Send + 'static,
     ) -> Result<T, PluginError> {
+        // The semaphore is never closed.
+        let _seat = self.listings.acquire().await;
         let mut listing = AbortOnDrop(self.host.threads().spawn(listing));
         tokio::time::timeout(LIST_TIME, &mut listing.0)
             .await

@@ -9,28 +9,27 @@ use crate::admission::{Admission, Patience};
 use crate::call::{Call, REPLAY_ABI};
 use crate::compile::{CompileCache, Compiler};
 use crate::content::ContentStore;
-use crate::contract::{InputRequest, ResourceEntry};
+use crate::contract::InputRequest;
 use crate::engine::Host;
 use crate::failure::Failure;
 use crate::grants::Grants;
+use crate::history::History;
 use crate::limits::Limits;
 use crate::load::Loader;
-use crate::news::{Desk, News, Newsroom};
+use crate::news::{News, Newsroom};
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::record::Record;
 use crate::run::{self, Rules, Run, Terms};
+use crate::versions::Withheld;
 use crate::watch;
 use arc_swap::ArcSwap;
-use async_trait::async_trait;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
+use std::convert::Infallible;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
-use tokio::sync::{broadcast, watch as watch_channel};
-
-/// How long a list that is asked again waits for a slot before other news of its plugin has its turn.
-const SLOT_WAIT: Duration = Duration::from_secs(2);
+use tokio::sync::{Semaphore, broadcast, watch as watch_channel};
 
 /// Slots beside those of calls: a plugin is asked for its tools also when all of these are taken.
 const SPARE_SLOTS: u32 = 8;
@@ -60,6 +59,28 @@ pub struct Settings {
     pub check_question: fn(&InputRequest) -> Result<(), String>,
     /// How long a guest may go on when its time is over, or after it has given its result.
     pub grace: Duration,
+    /// Whose definitions change only by the operator's word.
+    pub pins: Pins,
+    /// Versions of each plugin that an operator may go back to.
+    pub history_versions: usize,
+    /// How long a file must stand still before it is read, where nothing tells that it is whole.
+    pub settle: Duration,
+}
+
+/// Plugins whose definitions change only by the operator's word.
+#[derive(Clone, Debug, Default)]
+pub struct Pins {
+    /// What holds for plugins without a word of their own.
+    pub all: bool,
+    /// The word on one plugin, by name.
+    pub plugins: HashMap<String, bool>,
+}
+
+impl Pins {
+    /// Whether they hold this plugin.
+    pub(crate) fn hold(&self, name: &str) -> bool {
+        self.plugins.get(name).copied().unwrap_or(self.all)
+    }
 }
 
 /// What the operator says of one plugin.
@@ -78,6 +99,8 @@ pub struct PluginSettings {
 pub struct Refusal {
     /// Name of the plugin: the file's name without `.wasm`.
     pub plugin: String,
+    /// What is in the file, if it could be read.
+    pub version: Option<Version>,
     /// Why.
     pub reason: PluginError,
     /// The version that goes on serving, if there is one.
@@ -89,10 +112,14 @@ pub struct Refusal {
 pub struct Snapshot {
     /// Counts changes, from 0.
     pub generation: u64,
+    /// Whether all that lay in the directory at the start has been served or refused.
+    pub settled: bool,
     /// By name.
     pub plugins: BTreeMap<String, Arc<Plugin>>,
     /// By name.
     pub refused: BTreeMap<String, Refusal>,
+    /// Versions that could be served and are not, by the name of their plugin.
+    pub withheld: BTreeMap<String, Withheld>,
 }
 
 /// Keeps plugins loaded and current, and runs them. Cheap to clone; the last clone ends it.
@@ -101,20 +128,29 @@ pub struct Runtime {
     pub(crate) inner: Arc<Inner>,
 }
 
+/// A version of a plugin, by the plugin's name.
+type Key = (String, Version);
+
+/// Held by who loads a version.
+type Turn = tokio::sync::Mutex<()>;
+
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) settings: Settings,
     host: Arc<Host>,
-    loader: Loader,
-    content: ContentStore,
-    admission: Arc<Admission>,
+    pub(crate) loader: Loader,
+    pub(crate) content: ContentStore,
+    pub(crate) history: History,
+    pub(crate) admission: Arc<Admission>,
     snapshot: ArcSwap<Snapshot>,
     generation: watch_channel::Sender<u64>,
     /// Held while the snapshot is changed: a change builds on the one before it.
     publishing: Mutex<()>,
     newsroom: Arc<Newsroom>,
     /// Versions that are not served any more and that some call still holds.
-    former: Mutex<HashMap<(String, Version), Weak<Plugin>>>,
+    former: Mutex<HashMap<Key, Weak<Plugin>>>,
+    /// One for each version that is being loaded for a call, so that a thousand tasks load it once.
+    loading: Mutex<HashMap<Key, Weak<Turn>>>,
 }
 
 impl Runtime {
@@ -131,6 +167,9 @@ impl Runtime {
         let host = Arc::new(host);
         let content = ContentStore::open(settings.components_dir.clone())
             .map_err(|error| storage(&settings.components_dir, error))?;
+        let history_file = settings.components_dir.join("history.json");
+        let history = History::open(history_file.clone(), settings.history_versions)
+            .map_err(|error| storage(&history_file, error))?;
         let cache_dir = settings.compile_cache_dir.clone();
         let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone())
             .map_err(|error| storage(&cache_dir, error))?;
@@ -140,26 +179,29 @@ impl Runtime {
                 host: host.clone(),
                 unmetered: OnceLock::new(),
                 cache,
+                listings: Semaphore::new(SPARE_SLOTS as usize),
             },
             settings,
             host,
             content,
+            history,
             admission: Arc::new(admission),
             snapshot: ArcSwap::default(),
             generation: watch_channel::channel(0).0,
             publishing: Mutex::default(),
             newsroom,
             former: Mutex::default(),
+            loading: Mutex::default(),
         };
         Ok(Self {
             inner: Arc::new_cyclic(|desk: &Weak<Inner>| inner(Newsroom::new(desk.clone()))),
         })
     }
 
-    /// Load what lies in the directory, then follow its changes until the last clone is gone. Returns when all that was there
-    /// is loaded or refused.
-    pub async fn serve_directory(&self) {
-        watch::follow(&self.inner).await;
+    /// Load what lies in the directory, and follow its changes, in the background, until the last clone is gone. The snapshot is
+    /// settled when all that was there is served or refused.
+    pub fn serve_directory(&self) {
+        watch::follow(&self.inner);
     }
 
     /// What is served now.
@@ -186,20 +228,7 @@ impl Runtime {
         name: &str,
         version: &Version,
     ) -> Result<Arc<Plugin>, PluginError> {
-        let served = self.snapshot().plugins.get(name).cloned();
-        if let Some(plugin) = served.filter(|plugin| plugin.version == *version) {
-            return Ok(plugin);
-        }
-        let key = (name.to_owned(), version.clone());
-        if let Some(plugin) = self.inner.former.lock().get(&key).and_then(Weak::upgrade) {
-            return Ok(plugin);
-        }
-        let bytes = self.inner.content.read(version).map_err(|error| {
-            PluginError::Storage(format!("version {version} of {name}: {error}"))
-        })?;
-        let plugin = Arc::new(self.inner.load(name, &bytes).await?);
-        self.inner.remember_former(&plugin);
-        Ok(plugin)
+        self.inner.plugin_by_version(name, version).await
     }
 
     /// Run a call from its record. The run fails at once if the record was made by a host with another replay ABI, or under
@@ -295,39 +324,83 @@ impl Inner {
         tokio::fs::read(path).await.map_err(read)
     }
 
-    async fn load(&self, name: &str, bytes: &[u8]) -> Result<Plugin, PluginError> {
+    pub(crate) async fn plugin_by_version(
+        &self,
+        name: &str,
+        version: &Version,
+    ) -> Result<Arc<Plugin>, PluginError> {
+        if let Some(plugin) = self.in_memory(name, version) {
+            return Ok(plugin);
+        }
+        let turn = self.turn_to_load(name, version);
+        let _turn = turn.lock().await;
+        if let Some(plugin) = self.in_memory(name, version) {
+            return Ok(plugin);
+        }
+        let bytes = self.content.read(version).map_err(|error| {
+            PluginError::Storage(format!("version {version} of {name}: {error}"))
+        })?;
+        let plugin = Arc::new(self.load(name, &bytes).await?);
+        self.remember_former(&plugin);
+        Ok(plugin)
+    }
+
+    pub(crate) async fn load(&self, name: &str, bytes: &[u8]) -> Result<Plugin, PluginError> {
         let settings = &self.settings;
         let own = settings.plugins.get(name).unwrap_or(&settings.plugin);
         self.loader.load(name, bytes, own.clone()).await
     }
 
-    /// Load a component that is to be served; its bytes are kept first. `None`: this version is served already.
-    pub(crate) async fn load_to_serve(&self, path: &Path) -> Result<Option<Plugin>, PluginError> {
-        let name = plugin_name(path);
-        let bytes = self.read_component(path).await?;
-        let version = Version::of(&bytes);
-        if self
-            .snapshot
-            .load()
-            .plugins
-            .get(&name)
-            .is_some_and(|plugin| plugin.version == version)
-        {
-            return Ok(None);
-        }
-        let plugin = self.load(&name, &bytes).await?;
-        self.content
-            .keep(&version, &bytes)
-            .map_err(|error| PluginError::Storage(error.to_string()))?;
-        Ok(Some(plugin))
+    /// Keep the bytes of a component. They are on disk when this returns.
+    pub(crate) fn keep(&self, version: &Version, bytes: &[u8]) -> Result<(), PluginError> {
+        let kept = self.content.keep(version, bytes);
+        kept.map_err(|error| PluginError::Storage(error.to_string()))
+    }
+
+    /// A version that is served, or that some call still holds.
+    fn in_memory(&self, name: &str, version: &Version) -> Option<Arc<Plugin>> {
+        let served = self.current().plugins.get(name).cloned();
+        served
+            .filter(|plugin| plugin.version == *version)
+            .or_else(|| {
+                let key = (name.to_owned(), version.clone());
+                self.former.lock().get(&key).and_then(Weak::upgrade)
+            })
+    }
+
+    fn turn_to_load(&self, name: &str, version: &Version) -> Arc<Turn> {
+        let key = (name.to_owned(), version.clone());
+        let mut loading = self.loading.lock();
+        loading.retain(|_, turn| turn.strong_count() > 0);
+        let turn = loading.get(&key).and_then(Weak::upgrade);
+        turn.unwrap_or_else(|| {
+            let turn = Arc::default();
+            loading.insert(key, Arc::downgrade(&turn));
+            turn
+        })
     }
 
     /// Change what is served.
     pub(crate) fn publish(&self, change: impl FnOnce(&mut Snapshot)) {
+        let changed = self.try_publish(|snapshot| {
+            change(snapshot);
+            Ok::<_, Infallible>(())
+        });
+        match changed {
+            Ok(()) => {}
+            Err(never) => match never {},
+        }
+    }
+
+    /// Change what is served, unless the change is found impossible.
+    pub(crate) fn try_publish<T, E>(
+        &self,
+        change: impl FnOnce(&mut Snapshot) -> Result<T, E>,
+    ) -> Result<T, E> {
         let _alone = self.publishing.lock();
         let before = self.snapshot.load_full();
         let mut snapshot = Snapshot::clone(&before);
-        change(&mut snapshot);
+        let changed = change(&mut snapshot)?;
         snapshot.generation += 1;
         for (name, plugin) in &before.plugins {
             let replaced = snapshot
@@ -341,9 +414,17 @@ impl Inner {
         let generation = snapshot.generation;
         self.snapshot.store(Arc::new(snapshot));
         self.generation.send_replace(generation);
+        Ok(changed)
     }
 
-    fn remember_former(&self, plugin: &Arc<Plugin>) {
+    /// Versions that some call holds, though they are not served any more.
+    pub(crate) fn versions_in_use(&self) -> Vec<Version> {
+        let former = self.former.lock();
+        let held = former.iter().filter(|(_, held)| held.strong_count() > 0);
+        held.map(|((_, version), _)| version.clone()).collect()
+    }
+
+    pub(crate) fn remember_former(&self, plugin: &Arc<Plugin>) {
         let mut former = self.former.lock();
         former.retain(|_, held| held.strong_count() > 0);
         former.insert(
@@ -351,55 +432,4 @@ impl Inner {
             Arc::downgrade(plugin),
         );
     }
-}
-
-#[async_trait]
-impl Desk for Inner {
-    /// What fails leaves the list as it was: its plugin may say again that it has changed.
-    async fn relist(&self, name: &str) -> bool {
-        let Some(plugin) = self.current().plugins.get(name).cloned() else {
-            return true;
-        };
-        if !plugin.exports.has_resources() {
-            return true;
-        }
-        // A list runs a guest, so it takes a slot as a run does.
-        let slot = self.admission.admit(name, Patience::AsLongAsItTakes);
-        let Ok(Ok(_slot)) = tokio::time::timeout(SLOT_WAIT, slot).await else {
-            return false;
-        };
-        match self.loader.relist(&plugin).await {
-            Ok(resources) if same(&resources, &plugin.resources) => {}
-            Ok(resources) => self.replace_resources(&plugin, resources),
-            Err(error) => {
-                tracing::warn!(plugin = %name, %error, "the resources of a plugin could not be listed again");
-            }
-        }
-        true
-    }
-}
-
-impl Inner {
-    fn replace_resources(&self, plugin: &Plugin, resources: Vec<ResourceEntry>) {
-        let relisted = Arc::new(Plugin {
-            resources,
-            ..plugin.clone()
-        });
-        self.publish(|snapshot| {
-            // The file may have been replaced meanwhile.
-            if let Some(served) = snapshot.plugins.get_mut(&plugin.name)
-                && served.version == plugin.version
-            {
-                *served = relisted;
-            }
-        });
-    }
-}
-
-/// The types of the contract have no equality, but one way to be written.
-fn same(one: &[ResourceEntry], other: &[ResourceEntry]) -> bool {
-    matches!(
-        (rmp_serde::to_vec(one), rmp_serde::to_vec(other)),
-        (Ok(one), Ok(other)) if one == other
-    )
 }

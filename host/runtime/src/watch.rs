@@ -1,128 +1,127 @@
 //! Follows the directory of plugins.
 //!
 //! Native events are hints that something may have changed; the truth is what a scan finds, and a slow rescan catches what no
-//! event told. A file is read when it has stood still for a moment. A file that cannot be served leaves its older version
-//! serving; it is looked at again when it changes.
+//! event told. A file is read at once when it came under its name as a whole or its writer has closed it, else when it has
+//! stood still for a moment. A file that cannot be served leaves its older version serving; it is looked at again when it
+//! changes.
+//!
+//! - `list`: what lies there.
+//! - `signs`: what the system tells.
+//!
+//! It must not know which version of a plugin is served; that is `versions`.
+
+mod list;
+mod signs;
 
 use crate::clock;
-use crate::plugin::{Plugin, PluginError, Version};
-use crate::registry::{Inner, Refusal, plugin_name};
-use notify::{RecommendedWatcher, RecursiveMode, Watcher};
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::os::unix::fs::MetadataExt;
+use crate::registry::{Inner, plugin_name};
+use crate::versions::Look;
+use list::{Listing, Stamp};
+use notify::RecommendedWatcher;
+use signs::{Signs, Told};
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
-use tokio::sync::mpsc;
+use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, Id, JoinSet};
-
-/// How long a file must stand still before it is read.
-const SETTLE: Duration = Duration::from_millis(80);
 
 /// How often the directory is looked at without a hint. It costs a few system calls a file.
 const RESCAN: Duration = Duration::from_secs(1);
 
-/// Files that are loaded at once: compiling takes a core each.
-const LOADS_MAX: usize = 2;
+/// How long a writer may pause before its file is read all the same: it may never close it.
+const WRITER_PAUSE: Duration = Duration::from_secs(2);
 
-/// Load what is there; then go on in the background until the runtime is gone.
-pub(crate) async fn follow(inner: &Arc<Inner>) {
-    let (hint, hints) = mpsc::channel(1);
-    let watcher = watch_native(&inner.settings.plugins_dir, hint);
-    let mut follower = Follower::new(inner, hints, watcher);
-    follower.scan(inner, true).await;
-    while follower.is_loading() {
-        follower.finish_one(inner).await;
-    }
-    tokio::spawn(follower.go_on());
+/// Files that are loaded at once. Fewer are compiled at once; the others wait for that with their bytes in memory.
+const LOADS_MAX: usize = 16;
+
+/// Look at the directory, and follow it, in the background, until the runtime is gone.
+pub(crate) fn follow(inner: &Arc<Inner>) {
+    tokio::spawn(Follower::new(inner).go_on());
 }
 
-/// Events of the system, if it has them for this directory. Without them the rescan has to do.
-fn watch_native(folder: &Path, hint: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
-    let tell = move |_: notify::Result<notify::Event>| {
-        // The channel has room for one: one hint is as good as many.
-        let _ = hint.try_send(());
+/// Wait until it is time to look again. If this is cancelled, its caller looks at once.
+async fn next_look(signs: &Signs, settle: Duration, pause: Duration) {
+    let hinted = async {
+        signs.hint.notified().await;
+        clock::sleep(settle).await;
     };
-    notify::recommended_watcher(tell)
-        .and_then(|mut watcher| {
-            watcher.watch(folder, RecursiveMode::NonRecursive)?;
-            Ok(watcher)
-        })
-        .inspect_err(|error| {
-            tracing::warn!(%error, folder = %folder.display(), "no events of changes are to be had; the folder is looked at every second");
-        })
-        .ok()
-}
-
-/// What tells two states of a file apart. The change time moves even when a tool sets an old modification time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
-    len: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-    inode: u64,
+    tokio::select! {
+        () = signs.whole.notified() => {}
+        () = hinted => {}
+        () = clock::sleep(pause) => {}
+    }
 }
 
 #[derive(Debug)]
 struct Seen {
     stamp: Stamp,
+    since: Instant,
     read: bool,
 }
 
-type Loaded = (PathBuf, Result<Option<Plugin>, PluginError>);
+struct Loaded {
+    path: PathBuf,
+    stamp: Stamp,
+    look: Look,
+}
 
 struct Follower {
     runtime: Weak<Inner>,
-    hints: mpsc::Receiver<()>,
-    // Dropping it ends the events.
-    _watcher: Option<RecommendedWatcher>,
+    settle: Duration,
+    signs: Arc<Signs>,
+    /// Dropping it ends the events.
+    watcher: Option<RecommendedWatcher>,
+    /// The folder that the events are of.
+    folder: Option<(u64, u64)>,
     seen: HashMap<PathBuf, Seen>,
-    missing: HashSet<PathBuf>,
-    waiting: Vec<PathBuf>,
+    /// Files that are not there any more, and since when.
+    missing: HashMap<PathBuf, Instant>,
+    waiting: Vec<(PathBuf, Stamp)>,
     loads: JoinSet<Loaded>,
     loading: HashMap<PathBuf, AbortHandle>,
     unreadable: bool,
+    first_look: bool,
 }
 
 impl Follower {
-    fn new(
-        inner: &Arc<Inner>,
-        hints: mpsc::Receiver<()>,
-        watcher: Option<RecommendedWatcher>,
-    ) -> Self {
+    fn new(inner: &Arc<Inner>) -> Self {
         Self {
             runtime: Arc::downgrade(inner),
-            hints,
-            _watcher: watcher,
+            settle: inner.settings.settle,
+            signs: Arc::default(),
+            watcher: None,
+            folder: None,
             seen: HashMap::new(),
-            missing: HashSet::new(),
+            missing: HashMap::new(),
             waiting: Vec::new(),
             loads: JoinSet::new(),
             loading: HashMap::new(),
             unreadable: false,
+            first_look: true,
         }
-    }
-
-    fn is_loading(&self) -> bool {
-        !self.loads.is_empty()
     }
 
     async fn go_on(mut self) {
         loop {
-            let pause = if self.is_unsettled() { SETTLE } else { RESCAN };
-            tokio::select! {
-                _ = self.hints.recv() => clock::sleep(SETTLE).await,
-                () = clock::sleep(pause) => {}
-                Some(loaded) = self.loads.join_next_with_id() => {
-                    let Some(inner) = self.runtime.upgrade() else { return };
-                    self.loaded(&inner, loaded);
-                    continue;
-                }
-            }
             let Some(inner) = self.runtime.upgrade() else {
                 return;
             };
-            self.scan(&inner, false).await;
+            self.scan(&inner).await;
+            self.end_first_look(&inner);
+            drop(inner);
+            let pause = if self.is_unsettled() {
+                self.settle
+            } else {
+                RESCAN
+            };
+            let loaded = tokio::select! {
+                () = next_look(&self.signs, self.settle, pause) => continue,
+                Some(loaded) = self.loads.join_next_with_id() => loaded,
+            };
+            let Some(inner) = self.runtime.upgrade() else {
+                return;
+            };
+            self.loaded(&inner, loaded);
         }
     }
 
@@ -130,42 +129,43 @@ impl Follower {
         !self.missing.is_empty() || self.seen.values().any(|seen| !seen.read)
     }
 
-    /// Look at the directory once. `settled`: take each file as it is, without waiting for it to stand still.
-    async fn scan(&mut self, inner: &Arc<Inner>, settled: bool) {
+    fn end_first_look(&mut self, inner: &Inner) {
+        if self.first_look && self.loading.is_empty() && self.waiting.is_empty() {
+            self.first_look = false;
+            inner.publish(|snapshot| snapshot.settled = true);
+        }
+    }
+
+    async fn scan(&mut self, inner: &Arc<Inner>) {
         let folder = inner.settings.plugins_dir.clone();
-        let found = tokio::task::spawn_blocking(move || list(&folder)).await;
-        let found = match found {
+        let told = self.signs.take();
+        let found = tokio::task::spawn_blocking(move || list::list(&folder)).await;
+        let Listing { folder, files } = match found {
             Ok(Ok(found)) => found,
             Ok(Err(error)) => return self.cannot_read(&error.to_string()),
             Err(error) => return self.cannot_read(&error.to_string()),
         };
         self.unreadable = false;
-        for (path, stamp) in &found {
-            self.missing.remove(path);
-            let stood_still = self.seen.get(path).is_some_and(|seen| seen.stamp == *stamp);
-            if self
-                .seen
-                .get(path)
-                .is_some_and(|seen| seen.read && stood_still)
-            {
-                continue;
-            }
-            let read = settled || stood_still;
-            self.seen.insert(
-                path.clone(),
-                Seen {
-                    stamp: *stamp,
-                    read,
-                },
-            );
-            if read {
-                self.load(inner, path);
-            }
+        if self.folder.replace(folder) != Some(folder) {
+            // What changed before there were events is found by the next look.
+            self.watcher = signs::listen(&inner.settings.plugins_dir, &self.signs);
+            self.signs.hint.notify_one();
         }
-        self.notice_missing(inner, &found);
+        let mut ready: Vec<_> = files
+            .iter()
+            .filter(|(path, stamp)| self.is_ready(path, **stamp, &told))
+            .map(|(path, stamp)| (path.clone(), *stamp))
+            .collect();
+        // The small ones first: they are served while the large ones compile.
+        ready.sort_by_key(|(_, stamp)| stamp.len);
+        for (path, stamp) in ready {
+            self.load(inner, path, stamp);
+        }
+        self.notice_missing(inner, &files);
     }
 
     fn cannot_read(&mut self, error: &str) {
+        self.folder = None;
         if !std::mem::replace(&mut self.unreadable, true) {
             tracing::error!(
                 error,
@@ -174,69 +174,96 @@ impl Follower {
         }
     }
 
-    /// A file that is gone at two looks is removed; at one look it may be on its way to be replaced.
+    /// Whether a file is to be read now: it is in a new state, and whole as far as can be known.
+    fn is_ready(&mut self, path: &Path, stamp: Stamp, told: &Told) -> bool {
+        self.missing.remove(path);
+        let now = clock::instant();
+        let seen = self.seen.entry(path.to_owned()).or_insert(Seen {
+            stamp,
+            since: now,
+            read: false,
+        });
+        if seen.stamp != stamp {
+            *seen = Seen {
+                stamp,
+                since: now,
+                read: false,
+            };
+        }
+        if seen.read {
+            return false;
+        }
+        let stood = now.duration_since(seen.since);
+        if told.written.contains(path) {
+            seen.read = stood >= WRITER_PAUSE;
+            if seen.read {
+                self.signs.forget(path);
+            }
+        } else {
+            let is_whole = told.whole.contains(path) || self.first_look;
+            seen.read = is_whole || stood >= self.settle;
+        }
+        seen.read
+    }
+
+    /// A file that stays away is removed; for a moment it may be on its way to be replaced.
     fn notice_missing(&mut self, inner: &Arc<Inner>, found: &BTreeMap<PathBuf, Stamp>) {
-        let gone: Vec<PathBuf> = self
-            .seen
-            .keys()
-            .filter(|path| !found.contains_key(*path))
-            .cloned()
-            .collect();
-        for path in gone {
-            if self.missing.insert(path.clone()) {
+        let now = clock::instant();
+        let gone = self.seen.keys().filter(|path| !found.contains_key(*path));
+        for path in gone.cloned().collect::<Vec<_>>() {
+            let since = *self.missing.entry(path.clone()).or_insert(now);
+            if now.duration_since(since) < self.settle {
                 continue;
             }
             self.missing.remove(&path);
             self.seen.remove(&path);
+            self.signs.forget(&path);
             self.forget_load(&path);
-            let name = plugin_name(&path);
-            tracing::info!(plugin = %name, "the plugin's file is gone; it is not served any more");
-            inner.publish(|snapshot| {
-                snapshot.plugins.remove(&name);
-                snapshot.refused.remove(&name);
-            });
+            inner.remove(&plugin_name(&path));
         }
     }
 
     fn forget_load(&mut self, path: &Path) {
-        self.waiting.retain(|waiting| waiting != path);
+        self.waiting.retain(|(waiting, _)| waiting != path);
         if let Some(load) = self.loading.remove(path) {
             load.abort();
         }
     }
 
-    fn load(&mut self, inner: &Arc<Inner>, path: &Path) {
+    fn load(&mut self, inner: &Arc<Inner>, path: PathBuf, stamp: Stamp) {
         // A newer state of the file: what was being loaded is of no interest any more.
-        self.forget_load(path);
-        self.waiting.push(path.to_owned());
+        self.forget_load(&path);
+        self.waiting.push((path, stamp));
         self.start_loads(inner);
     }
 
     fn start_loads(&mut self, inner: &Arc<Inner>) {
         while self.loading.len() < LOADS_MAX && !self.waiting.is_empty() {
-            let path = self.waiting.remove(0);
+            let (path, stamp) = self.waiting.remove(0);
             let (runtime, file) = (inner.clone(), path.clone());
             let load = self.loads.spawn(async move {
-                let loaded = runtime.load_to_serve(&file).await;
-                (file, loaded)
+                let look = runtime.look_at(&file).await;
+                Loaded {
+                    path: file,
+                    stamp,
+                    look,
+                }
             });
             self.loading.insert(path, load);
         }
     }
 
-    async fn finish_one(&mut self, inner: &Arc<Inner>) {
-        if let Some(loaded) = self.loads.join_next_with_id().await {
-            self.loaded(inner, loaded);
-        }
-    }
-
     fn loaded(&mut self, inner: &Arc<Inner>, loaded: Result<(Id, Loaded), tokio::task::JoinError>) {
         match loaded {
-            Ok((id, (path, result))) => {
-                // An aborted load may have been done already; its file is being loaded anew.
-                if self.loading.get(&path).is_some_and(|load| load.id() == id) {
-                    self.loading.remove(&path);
-                    take(inner, &path, result);
+            // An aborted load may have been done already; its file is being loaded anew.
+            Ok((id, loaded)) => {
+                let expected = self.loading.get(&loaded.path);
+                if expected.is_some_and(|load| load.id() == id) {
+                    self.loading.remove(&loaded.path);
+                    // What was read while it changed may be half of this and half of that; the next look sees the change.
+                    if Stamp::now(&loaded.path) == Some(loaded.stamp) {
+                        inner.take(loaded.look);
+                    }
                 }
             }
             Err(error) => {
@@ -247,87 +274,5 @@ impl Follower {
             }
         }
         self.start_loads(inner);
-    }
-}
-
-/// Serve what was loaded, or say why not.
-fn take(inner: &Inner, path: &Path, result: Result<Option<Plugin>, PluginError>) {
-    let name = plugin_name(path);
-    match result {
-        Ok(Some(plugin)) => {
-            tracing::info!(plugin = %name, version = %plugin.version, tools = plugin.tools.len(), "serving the plugin");
-            inner.publish(|snapshot| {
-                snapshot.refused.remove(&name);
-                snapshot.plugins.insert(name.clone(), Arc::new(plugin));
-            });
-        }
-        Ok(None) => inner.publish_recovery(&name),
-        Err(reason) => refuse(inner, name, reason),
-    }
-}
-
-fn refuse(inner: &Inner, name: String, reason: PluginError) {
-    let still_serving = inner.served_version(&name);
-    match &still_serving {
-        Some(version) => {
-            tracing::error!(plugin = %name, %reason, %version, "the new file is refused; the older version goes on serving");
-        }
-        None => tracing::error!(plugin = %name, %reason, "the file is refused"),
-    }
-    inner.publish(|snapshot| {
-        let refusal = Refusal {
-            plugin: name.clone(),
-            reason,
-            still_serving,
-        };
-        snapshot.refused.insert(name, refusal);
-    });
-}
-
-impl Inner {
-    fn served_version(&self, name: &str) -> Option<Version> {
-        self.current()
-            .plugins
-            .get(name)
-            .map(|plugin| plugin.version.clone())
-    }
-
-    /// The file holds what is served: an earlier refusal is over.
-    fn publish_recovery(&self, name: &str) {
-        if self.current().refused.contains_key(name) {
-            self.publish(|snapshot| {
-                snapshot.refused.remove(name);
-            });
-        }
-    }
-}
-
-/// What is named `*.wasm` in a folder, also what is no file. Hidden files are left out: tools write under such names before they rename.
-fn list(folder: &Path) -> std::io::Result<BTreeMap<PathBuf, Stamp>> {
-    let mut found = BTreeMap::new();
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let hidden = path
-            .file_name()
-            .is_some_and(|name| name.as_encoded_bytes().starts_with(b"."));
-        if hidden || path.extension().is_none_or(|extension| extension != "wasm") {
-            continue;
-        }
-        // Follows links. A file that vanished meanwhile is simply not there.
-        let Ok(metadata) = std::fs::metadata(&path) else {
-            continue;
-        };
-        // What is no regular file is refused by its name, and never opened.
-        found.insert(path, stamp(&metadata));
-    }
-    Ok(found)
-}
-
-fn stamp(metadata: &std::fs::Metadata) -> Stamp {
-    Stamp {
-        len: metadata.len(),
-        modified: (metadata.mtime(), metadata.mtime_nsec()),
-        changed: (metadata.ctime(), metadata.ctime_nsec()),
-        inode: metadata.ino(),
     }
 }

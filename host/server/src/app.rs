@@ -1,8 +1,10 @@
 //! The wiring: from a configuration to the parts that serve requests, and back to nothing.
 
+use crate::admin::{self, Socket};
 use crate::catalogue::{Catalogue, Served};
 use crate::config::Config;
 use crate::http::{self, Sessions};
+use crate::leftover::Leftovers;
 use crate::listen::feed::{self, Gathering};
 use crate::listen::hub::Hub;
 use crate::parked::ParkedCalls;
@@ -10,6 +12,7 @@ use crate::rate::CallRate;
 use crate::result::Results;
 use crate::runner::{GuestRunner, Wording};
 use crate::seal::Sealer;
+use crate::start;
 use crate::stdio;
 use crate::wire::question::check_question;
 use anyhow::Context as _;
@@ -31,9 +34,15 @@ use tokio_util::sync::CancellationToken;
 /// The hidden command by which this program compiles components in a process of its own.
 pub(crate) const COMPILE_COMMAND: &str = "compile-component";
 
-/// How often parked calls, sessions and former catalogues whose time is over are let go, in milliseconds. They hold memory, nothing else waits for
+/// How often what nobody needs any more is let go, in milliseconds. It holds memory or a place on the disk; nothing else waits for
 /// it.
 const SWEEP_EVERY_MS: u64 = 5_000;
+
+/// How long a file must stand still before it is read, where nothing tells that it is whole: tools that copy pause for less.
+const SETTLE: Duration = Duration::from_millis(80);
+
+/// The same for authors of plugins, who write with few tools and want to see it soon.
+const DEV_SETTLE: Duration = Duration::from_millis(20);
 
 /// How long the engine may wait for guests that cannot go on later when a stdio server ends: its launcher waits too.
 const STDIO_DRAIN: Duration = Duration::from_secs(1);
@@ -57,6 +66,8 @@ pub(crate) struct App {
     pub(crate) engine: Engine,
     /// Time, the same as the engine's.
     pub(crate) clock: Arc<dyn Clock>,
+    /// When it started, in milliseconds since the epoch.
+    pub(crate) started_ms: u64,
     /// Seals what clients carry from round to round.
     pub(crate) sealer: Sealer,
     /// Checks what guests give.
@@ -96,7 +107,7 @@ impl fmt::Debug for App {
 /// # Errors
 /// If something that is needed cannot be had; the text says what.
 pub(crate) async fn serve_http(config: Config) -> anyhow::Result<()> {
-    // First, so that a port that is taken shows at once. Who connects now waits until all is ready.
+    // First, so that a port that is taken shows at once. Who connects now waits until tasks and keys are there.
     let listener = TcpListener::bind(config.listen).await.with_context(|| {
         format!(
             "cannot listen at {}; choose another address (listen, --listen)",
@@ -144,6 +155,14 @@ async fn launch(config: Config, stop: &Stop) -> anyhow::Result<(Arc<App>, JoinSe
     background.spawn(feed::tell_of_plugins(app.clone()));
     background.spawn(feed::tell_of_tasks(app.hub.clone(), app.engine.clone()));
     background.spawn(sweep(app.clone()));
+    match Socket::open(&app.config.data_dir) {
+        Ok(socket) => {
+            background.spawn(admin::serve(app.clone(), socket));
+        }
+        Err(error) => {
+            tracing::warn!(%error, "no orders are taken (longshore plugin list, rollback and so on): the socket cannot be opened in the data folder");
+        }
+    }
     app.ready.store(true, Ordering::Release);
     Ok((app, background))
 }
@@ -168,7 +187,6 @@ impl App {
             .with_context(|| folder_needed("data_dir", &tasks))?;
         // It reads the disk, for seconds if the store was not closed.
         let store = tokio::task::spawn_blocking(move || SledStore::open(&tasks)).await??;
-        runtime.serve_directory().await;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let results = Arc::new(Results::default());
         let ports = Ports {
@@ -178,18 +196,20 @@ impl App {
             failures: Arc::new(Wording),
         };
         let engine = Engine::start(ports, engine_settings(&config)).await?;
+        runtime.serve_directory();
         let listen = &config.listening;
         let hub = Hub::new(listen.streams_max, listen.streams_per_client_max);
         let sessions = Sessions::new(config.sessions.clone());
         let lingering = Arc::new(Semaphore::new(lingering_max(&config)));
         let call_rate = CallRate::new(config.host.calls_per_minute);
-        let app = Self {
+        Ok(Self {
             hub,
             gathering: Gathering::default(),
             stopping,
             config,
             runtime,
             engine,
+            started_ms: clock.now_ms(),
             clock,
             sealer,
             results,
@@ -200,10 +220,7 @@ impl App {
             lingering,
             catalogue: Served::default(),
             ready: AtomicBool::new(false),
-        };
-        let first = Catalogue::build(&app.runtime.snapshot(), &app.config, &Catalogue::default());
-        app.catalogue.replace(Arc::new(first), app.clock.now_ms());
-        Ok(app)
+        })
     }
 
     /// Serve until the stop; then end in order. Tasks stay as they are stored: a shutdown is no cancellation.
@@ -248,6 +265,9 @@ pub(crate) fn runtime_settings(
         plugins: config.own_settings(),
         check_question,
         grace: Duration::from_millis(config.tasks.grace_ms),
+        pins: config.pins(),
+        history_versions: config.history_versions as usize,
+        settle: if config.dev { DEV_SETTLE } else { SETTLE },
     })
 }
 
@@ -301,9 +321,13 @@ async fn follow_plugins(app: Arc<App>) {
             let newer = Catalogue::build(&builder.runtime.snapshot(), &builder.config, &former);
             let newer = Arc::new(newer);
             let now_ms = builder.clock.now_ms();
-            builder.catalogue.replace(newer.clone(), now_ms);
+            let seen = start::is_listed(&builder, &former);
+            let kept_from_ms = seen.then_some(now_ms);
+            builder.catalogue.replace(newer.clone(), kept_from_ms);
             // Only now, so that who hears of it and asks gets the new lists.
-            builder.gathering.compare(&former, &newer);
+            if seen {
+                builder.gathering.compare(&former, &newer);
+            }
         };
         if let Err(error) = tokio::task::spawn_blocking(build).await {
             tracing::error!(%error, "the lists of what is served were not made anew");
@@ -312,11 +336,13 @@ async fn follow_plugins(app: Arc<App>) {
 }
 
 async fn sweep(app: Arc<App>) {
+    let mut leftovers = Leftovers::default();
     loop {
         let now_ms = app.clock.now_ms();
         app.parked.sweep(now_ms);
         app.sessions.sweep(now_ms);
         app.catalogue.sweep(now_ms);
+        leftovers.sweep(&app, now_ms).await;
         app.clock
             .sleep_until(now_ms.saturating_add(SWEEP_EVERY_MS))
             .await;

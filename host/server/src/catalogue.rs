@@ -20,7 +20,7 @@ mod shelf;
 mod tool;
 
 use crate::config::Config;
-use longshore_runtime::{Plugin, Snapshot};
+use longshore_runtime::{Plugin, Snapshot, Version};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) use prompt::CataloguePrompt;
 pub(crate) use resource::{CatalogueResource, CatalogueTemplate};
 pub(crate) use served::Served;
 pub(crate) use shelf::{Entry, Kind, Shelf};
-pub(crate) use tool::CatalogueTool;
+pub(crate) use tool::{CatalogueTool, is_name};
 
 /// What is served.
 #[derive(Debug, Default)]
@@ -44,6 +44,8 @@ pub(crate) struct Catalogue {
     pub(crate) templates: Shelf<CatalogueTemplate>,
     /// Whether some plugin suggests values for arguments.
     pub(crate) completes: bool,
+    /// Whether all that lay in the directory at the start is in it, or refused.
+    pub(crate) settled: bool,
     /// All that each plugin offers, also under names that another plugin has taken.
     plugins: BTreeMap<String, Offer>,
 }
@@ -56,7 +58,10 @@ impl Catalogue {
             let former = former.plugins.get(&plugin.name)?;
             Arc::ptr_eq(&former.plugin, plugin).then(|| former.clone())
         };
-        let mut catalogue = Self::default();
+        let mut catalogue = Self {
+            settled: snapshot.settled,
+            ..Self::default()
+        };
         // In the order of their names: of two entries with one name the plugin with the first name wins.
         for plugin in snapshot.plugins.values() {
             let offer = unchanged(plugin).unwrap_or_else(|| Offer::build(plugin, config));
@@ -72,6 +77,12 @@ impl Catalogue {
         catalogue.resources.seal();
         catalogue.templates.seal();
         catalogue
+    }
+
+    /// Whether it has this version of a plugin.
+    pub(crate) fn has(&self, plugin: &str, version: &Version) -> bool {
+        let offer = self.plugins.get(plugin);
+        offer.is_some_and(|offer| offer.plugin.version == *version)
     }
 
     /// Whether there are resources, listed or by template.

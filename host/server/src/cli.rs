@@ -1,11 +1,14 @@
 //! The command line.
 
+use crate::admin::{self, Order};
 use crate::app::{self, COMPILE_COMMAND};
 use crate::config::{Config, Flags};
 use crate::logs::{self, LastLines};
 use crate::store_command::StoreCommand;
 use crate::{auth, inspect};
+use anyhow::Context as _;
 use clap::{Args, Parser, Subcommand};
+use serde_json::Value;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -26,7 +29,13 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve the plugins of a directory over HTTP.
-    Serve(ServeArgs),
+    Serve {
+        #[command(flatten)]
+        args: ServeArgs,
+        /// For the author of a plugin: changes show sooner, and the log is for the terminal.
+        #[arg(long)]
+        dev: bool,
+    },
     /// Serve the plugins of a directory to the one client at standard input and output.
     Stdio(PlaceArgs),
     /// Make a token for a caller, and the lines of the configuration that let it in.
@@ -34,7 +43,7 @@ enum Command {
         /// Who gets it.
         principal: String,
     },
-    /// Look at one plugin.
+    /// Look at a plugin, or say which of its versions is served.
     #[command(subcommand)]
     Plugin(PluginCommand),
     /// Look at the tasks of a stopped server.
@@ -74,9 +83,10 @@ struct PlaceArgs {
 
 impl PlaceArgs {
     /// What they and the file say. From here on there is a log, until what comes second is dropped.
-    fn load(self, listen: Option<SocketAddr>) -> anyhow::Result<(Config, LastLines)> {
+    fn load(self, listen: Option<SocketAddr>, dev: bool) -> anyhow::Result<(Config, LastLines)> {
         let flags = Flags {
             listen,
+            dev,
             plugins_dir: self.plugins,
             data_dir: self.data,
         };
@@ -86,8 +96,69 @@ impl PlaceArgs {
     }
 }
 
+/// Which running server is meant.
+#[derive(Debug, Args)]
+struct ServerArgs {
+    /// Its configuration, in TOML.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Its data folder [default: ./data].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+}
+
+impl ServerArgs {
+    fn order(self, order: &Order) -> anyhow::Result<Value> {
+        let flags = Flags {
+            data_dir: self.data,
+            ..Flags::default()
+        };
+        let config = Config::load(self.config.as_deref(), flags)?;
+        admin::order(&config.data_dir, order)
+    }
+}
+
 #[derive(Debug, Subcommand)]
 enum PluginCommand {
+    /// Say how the plugins of a running server stand: what is served, and what is not, and why.
+    List {
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Say which versions of a plugin a running server has served.
+    History {
+        /// The plugin: its file's name without .wasm.
+        name: String,
+        /// As JSON.
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Serve an earlier version of a plugin, until its file changes to yet another one or is approved.
+    Rollback {
+        /// The plugin: its file's name without .wasm.
+        name: String,
+        /// The beginning of the version [default: the one before the present one].
+        version: Option<String>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Serve what is in a plugin's file, though it was rolled back or its definitions are pinned and have changed.
+    Approve {
+        /// The plugin: its file's name without .wasm.
+        name: String,
+        /// The beginning of the version that you looked at: any other is not approved.
+        version: Option<String>,
+        /// Only show what would change.
+        #[arg(long)]
+        show: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Say what a plugin is: version, imports, exports, tools.
     Inspect {
         /// A component.
@@ -118,21 +189,16 @@ pub fn run() -> ExitCode {
         } => {
             return longshore_runtime::child_main(memory_bytes, cpu_s);
         }
-        Command::Serve(args) => args
+        Command::Serve { args, dev } => args
             .place
-            .load(args.listen)
+            .load(args.listen, dev)
             .and_then(|(config, _log)| block_on(app::serve_http(config))),
         Command::Stdio(place) => place
-            .load(None)
+            .load(None, false)
             .and_then(|(config, _log)| block_on(app::serve_stdio(config))),
         Command::Token { principal } => token(&principal),
         Command::Store(command) => block_on(command.run()),
-        Command::Plugin(PluginCommand::Inspect { file, json, config }) => {
-            block_on(inspect::inspect(&file, config.as_deref(), json)).and_then(|text| print(&text))
-        }
-        Command::Plugin(PluginCommand::Check { file, config }) => {
-            block_on(inspect::check(&file, config.as_deref())).and_then(|text| print(&text))
-        }
+        Command::Plugin(command) => plugin(command).and_then(|text| print(&text)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
@@ -141,6 +207,58 @@ pub fn run() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+fn plugin(command: PluginCommand) -> anyhow::Result<String> {
+    match command {
+        PluginCommand::Inspect { file, json, config } => {
+            block_on(inspect::inspect(&file, config.as_deref(), json))
+        }
+        PluginCommand::Check { file, config } => block_on(inspect::check(&file, config.as_deref())),
+        PluginCommand::List { json, server } => {
+            told(&server.order(&Order::List)?, json, admin::list_text)
+        }
+        PluginCommand::History { name, json, server } => {
+            let history = server.order(&Order::History { plugin: name })?;
+            told(&history, json, admin::history_text)
+        }
+        PluginCommand::Rollback {
+            name: plugin,
+            version,
+            server,
+        } => served(&server.order(&Order::Rollback { plugin, version })?),
+        PluginCommand::Approve {
+            name,
+            show: true,
+            server,
+            ..
+        } => {
+            let changes = admin::changes_text(&server.order(&Order::List)?, &name);
+            changes.with_context(|| format!("no version of {name} is withheld"))
+        }
+        PluginCommand::Approve {
+            name: plugin,
+            version,
+            server,
+            ..
+        } => served(&server.order(&Order::Approve { plugin, version })?),
+    }
+}
+
+fn told(answer: &Value, json: bool, text: fn(&Value) -> String) -> anyhow::Result<String> {
+    if json {
+        return Ok(serde_json::to_string_pretty(answer)?);
+    }
+    Ok(text(answer))
+}
+
+fn served(answer: &Value) -> anyhow::Result<String> {
+    let text = |name: &str| answer[name].as_str().unwrap_or_default();
+    Ok(format!(
+        "{} {} is served now",
+        text("name"),
+        text("version")
+    ))
 }
 
 /// The lines for the configuration go to standard output, the token beside it: so the one can be appended to the file, and the

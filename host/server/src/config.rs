@@ -12,7 +12,7 @@ mod written;
 use crate::auth::Tokens;
 use grants::Sources;
 use longshore_runtime::contract::TaskSupport;
-use longshore_runtime::{Grants, Limits, PluginSettings};
+use longshore_runtime::{Grants, Limits, Pins, PluginSettings};
 use longshore_tasks::OnCrash;
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -53,6 +53,12 @@ pub(crate) struct Config {
     pub(crate) limits: Limits,
     /// Limits of the host.
     pub(crate) host: written::HostLimits,
+    /// Whether definitions change only by the operator's word.
+    pub(crate) pin_definitions: bool,
+    /// Versions of each plugin to which an operator may go back.
+    pub(crate) history_versions: u32,
+    /// Whether it serves the author of a plugin.
+    pub(crate) dev: bool,
     /// What differs for one plugin, by its name.
     pub(crate) plugins: BTreeMap<String, PluginConfig>,
 }
@@ -70,6 +76,10 @@ pub(crate) struct PluginConfig {
     pub(crate) sources: Sources,
     /// Task support of its tools where the operator's word counts, by tool.
     pub(crate) task_support: BTreeMap<String, TaskSupport>,
+    /// What stands before the names of its tools and prompts.
+    pub(crate) prefix: String,
+    /// Whether its definitions change only by the operator's word, if that differs.
+    pub(crate) pin_definitions: Option<bool>,
     /// What becomes of its calls when the server ends under them, where the operator's word counts, by tool.
     pub(crate) on_crash: BTreeMap<String, OnCrash>,
 }
@@ -83,6 +93,8 @@ pub(crate) struct Flags {
     pub(crate) plugins_dir: Option<PathBuf>,
     /// `--data`
     pub(crate) data_dir: Option<PathBuf>,
+    /// `--dev`
+    pub(crate) dev: bool,
 }
 
 /// Why there is no configuration. The text names the file or the key, and what to do.
@@ -188,6 +200,23 @@ impl Config {
             (name.clone(), settings)
         };
         self.plugins.iter().map(own).collect()
+    }
+
+    /// Whose definitions change only by the operator's word.
+    pub(crate) fn pins(&self) -> Pins {
+        let pin = |(name, plugin): (&String, &PluginConfig)| {
+            Some((name.clone(), plugin.pin_definitions?))
+        };
+        Pins {
+            all: self.pin_definitions,
+            plugins: self.plugins.iter().filter_map(pin).collect(),
+        }
+    }
+
+    /// What stands before the names of a plugin's tools and prompts.
+    pub(crate) fn prefix(&self, plugin: &str) -> &str {
+        let plugin = self.plugins.get(plugin);
+        plugin.map_or("", |plugin| &plugin.prefix)
     }
 
     /// The operator's word on the task support of a tool.
@@ -304,6 +333,8 @@ mod tests {
             ),
             ("[http]\nallowed_hosts = [\"a/b\"]", "http.allowed_hosts"),
             ("[log]\nlevel = \"loud\"", "log.level"),
+            ("history_versions = 0", "history_versions"),
+            ("[plugins.a]\nprefix = \"a/\"", "plugins.a.prefix"),
             ("[sessions]\nsessions_max = 0", "sessions.sessions_max"),
             (
                 "[[auth.tokens]]\nprincipal = \"a\"\nsha256 = \"ab\"",

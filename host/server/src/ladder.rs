@@ -13,6 +13,7 @@ use crate::outcome::{Notices, Outcome};
 use crate::params::{Checked, shape};
 use crate::perform::{Site, perform};
 use crate::resolve::Caller;
+use crate::start;
 use crate::wire::error::shortened;
 use crate::wire::{VERSION, VERSIONS, WireError};
 use http::{HeaderMap, HeaderName};
@@ -53,7 +54,7 @@ pub(crate) async fn dispatch(
 async fn serve(app: Arc<App>, request: Request, envelope: Envelope, notices: Notices) -> Outcome {
     let id = request.id.clone();
     // One catalogue for the whole request.
-    let catalogue = app.catalogue.load_full();
+    let catalogue = start::catalogue(&app, &request).await;
     let rules = Rules {
         require_task_name: app.config.routing.require_task_name,
     };

@@ -21,6 +21,7 @@ use crate::outcome::{Notices, Outcome};
 use crate::params::{Checked, Rounds, shape};
 use crate::perform::{Site, perform};
 use crate::resolve::Caller;
+use crate::start;
 use crate::wire::error::shortened;
 use crate::wire::{WireError, legacy};
 use longshore_runtime::contract::ClientFeatures;
@@ -82,7 +83,7 @@ async fn work(
     request: Request,
     notices: &Notices,
 ) -> Result<String, WireError> {
-    let catalogue = app.catalogue.load_full();
+    let catalogue = start::catalogue(app, &request).await;
     let method = Method::parse(&request.method)
         .filter(|method| method.is_in_sessions() && method.is_offered(&catalogue))
         .ok_or_else(|| WireError::unknown_method(&request.method))?;
@@ -145,13 +146,13 @@ async fn subscribe(
     params: &Members,
     wanted: bool,
 ) -> Result<String, WireError> {
+    let uri = params.string("uri");
+    start::resource(app, uri.as_deref()).await;
     if !app.catalogue.load().has_resources() {
         let method = if wanted { "subscribe" } else { "unsubscribe" };
         return Err(WireError::unknown_method(&format!("resources/{method}")));
     }
-    let uri = params
-        .string("uri")
-        .ok_or_else(|| WireError::invalid_params("params.uri must be a string"))?;
+    let uri = uri.ok_or_else(|| WireError::invalid_params("params.uri must be a string"))?;
     if wanted {
         session.subscribe(app, uri).await?;
     } else {

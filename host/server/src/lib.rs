@@ -3,7 +3,8 @@
 //! The only part that knows the wire. From the outside in:
 //!
 //! - `cli`, `config`, `logs`, `inspect`, `reach`, `store_command`: commands and settings, and what a component is.
-//! - `app`: the wiring.
+//! - `app`: the wiring. `leftover`: what is kept on disk for too long.
+//! - `admin`, `standing`: orders of those who run the server, and what they are told.
 //! - `http`, `stdio`: the transports. They know no method.
 //! - `auth`, `rate`: who calls, and how often.
 //! - `message`, `members`, `strict`, `meta`, `method`, `params`, `headers`: reading a request.
@@ -13,13 +14,14 @@
 //!   `outcome`.
 //! - `in_flight`: requests by their ids, where they share a connection.
 //! - `listen`: streams of notifications.
-//! - `catalogue`: what is served. Knows no request.
+//! - `catalogue`: what is served. Knows no request. `start`: what waits for it when the server starts.
 //! - `call`, `errand`, `follow`, `parked`, `seal`: work for a plugin, over several rounds.
 //! - `runner`, `result`, `answer`, `failure`: the adapter between tasks and guests, and the wording of what went right or wrong.
 //! - `schema`: JSON Schemas of strangers.
 //! - `fuzzing`: what fuzz targets call; not in the program.
 //! - `wire`: the protocol's texts. Knows no transport.
 
+mod admin;
 mod answer;
 mod app;
 mod auth;
@@ -38,6 +40,7 @@ mod http;
 mod in_flight;
 mod inspect;
 mod ladder;
+mod leftover;
 mod legacy;
 mod listen;
 mod lists;
@@ -57,6 +60,8 @@ mod result;
 mod runner;
 mod schema;
 mod seal;
+mod standing;
+mod start;
 mod stdio;
 mod store_command;
 mod strict;

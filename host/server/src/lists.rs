@@ -25,16 +25,18 @@ pub(crate) fn capabilities(catalogue: &Catalogue) -> Map<String, Value> {
     let mut declare = |name: &str, settings: Value| declared.insert(name.to_owned(), settings);
     // Lists may change whatever is there now: another plugin may come.
     declare("tools", json!({ "listChanged": true }));
-    if !catalogue.prompts.is_empty() {
+    // Nobody asks again for what was not declared at the start.
+    let may_come = !catalogue.settled;
+    if may_come || !catalogue.prompts.is_empty() {
         declare("prompts", json!({ "listChanged": true }));
     }
-    if catalogue.has_resources() {
+    if may_come || catalogue.has_resources() {
         declare(
             "resources",
             json!({ "listChanged": true, "subscribe": true }),
         );
     }
-    if catalogue.completes {
+    if may_come || catalogue.completes {
         declare("completions", json!({}));
     }
     declare("logging", json!({}));

@@ -3,7 +3,7 @@
 //! A thread of its own writes it. Who reads standard error too slowly loses lines; no call waits for that.
 
 use crate::config::{Config, LogFormat};
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::time::Duration;
 use tracing_subscriber::filter::Targets;
@@ -24,7 +24,13 @@ pub(crate) fn init(config: &Config) -> LastLines {
     let queue = Queue::start();
     let registry = tracing_subscriber::registry().with(filter);
     let layer = tracing_subscriber::fmt::layer().with_writer(queue.clone());
+    let is_terminal = std::io::stderr().is_terminal();
     match config.log.format {
+        // For somebody who watches: what happened, and of which plugin.
+        _ if config.dev => {
+            let layer = layer.compact().without_time().with_target(false);
+            registry.with(layer.with_ansi(is_terminal)).init();
+        }
         LogFormat::Text => registry.with(layer.with_ansi(false)).init(),
         LogFormat::Json => registry.with(layer.json()).init(),
     }

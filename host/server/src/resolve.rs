@@ -71,7 +71,7 @@ pub(crate) fn tool(
         tool.check_headers(headers, &params.arguments)?;
     }
     let work = Work::Tool {
-        name: params.name,
+        name: tool.tool().name.clone(),
         arguments: params.text,
     };
     Ok(CallRequest {
@@ -99,6 +99,7 @@ pub(crate) fn prompt(
             "params.arguments.{missing} is missing; the prompt needs it"
         )));
     }
+    let name = prompt.own_name().to_owned();
     let work = Work::Prompt { name, arguments };
     Ok(caller.sends(prompt.plugin(), work, rounds))
 }
@@ -133,7 +134,8 @@ pub(crate) fn completion(
             let prompt = catalogue.prompts.get(&name);
             let prompt =
                 prompt.ok_or_else(|| WireError::unknown("prompt", &name, "prompts/list"))?;
-            (prompt.plugin(), CompletionTarget::Prompt(name))
+            let own_name = prompt.own_name().to_owned();
+            (prompt.plugin(), CompletionTarget::Prompt(own_name))
         }
         CompletionTarget::ResourceTemplate(uri) => {
             // A template, or a URI of one.

@@ -13,6 +13,7 @@ use crate::legacy::session::Session;
 use crate::legacy::{self, handshake};
 use crate::message::{self, Message, Notification, Request};
 use crate::outcome::{Notices, Outcome};
+use crate::start;
 use crate::wire::{WireError, rpc, subscription};
 use futures::future::BoxFuture;
 use input::{Input, Line};
@@ -194,7 +195,7 @@ impl Desk {
 
     /// A session begins; one that was there is over.
     async fn handshake(&self, request: &Request) {
-        let begun = handshake::initialize(&self.app, request, (Principal::anonymous(), None));
+        let begun = handshake::initialize(&self.app, request, (Principal::anonymous(), None)).await;
         let result = match begun {
             Ok((session, result)) => {
                 let session = Arc::new(session);
@@ -209,18 +210,22 @@ impl Desk {
         self.say(Some(&request.id), result).await;
     }
 
+    /// The time of the last requests is over. It begins when their tools are there.
+    async fn last_requests(&self, is_read: bool) {
+        if is_read {
+            start::over(&self.app).await;
+            // It is over by waiting in vain.
+            let _ = timeout(LAST_REQUESTS, std::future::pending::<()>()).await;
+        }
+    }
+
     /// The end: streams are closed, and what was asked has a little time, unless nobody would read it. What is not done then is
     /// told so.
     async fn close(&self, stop: &Stop, is_read: bool) {
         self.app.stopping.cancel();
-        let patience = if is_read {
-            LAST_REQUESTS
-        } else {
-            Duration::ZERO
-        };
         tokio::select! {
             () = self.in_flight.emptied() => {}
-            _ = timeout(patience, std::future::pending::<()>()) => {
+            () = self.last_requests(is_read) => {
                 tracing::warn!("calls are cut off: their time was over after the end of the input");
             }
             () = self.out.closed() => {}

@@ -59,6 +59,7 @@ impl Place {
             listen: None,
             plugins_dir: None,
             data_dir: self.data,
+            dev: false,
         };
         Ok(Config::load(self.config.as_deref(), flags)?
             .data_dir

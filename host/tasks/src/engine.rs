@@ -13,6 +13,7 @@
 //! - `open`: how many unfinished tasks each principal has.
 //! - `recovery`: unfinished tasks go on after a start.
 //! - `sweep`: tasks whose time is over.
+//! - `versions`: which versions of plugins tasks need.
 //!
 //! Must not know what a payload says or how a run runs.
 
@@ -24,6 +25,7 @@ mod live;
 mod open;
 mod recovery;
 mod sweep;
+mod versions;
 
 use std::fmt;
 use std::sync::Arc;

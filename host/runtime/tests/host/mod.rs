@@ -4,8 +4,8 @@ use longshore_runtime::contract::{
     ClientFeatures, ContentBlock, ElicitAction, ElicitAnswer, InputAnswer,
 };
 use longshore_runtime::{
-    Answer, Call, Compiler, Context, Failure, Limits, Patience, Plugin, PluginSettings, Record,
-    Run, Runtime, Settings, Step, Work,
+    Answer, Call, Compiler, Context, Failure, Limits, Patience, Pins, Plugin, PluginSettings,
+    Record, Run, Runtime, Settings, Step, Work,
 };
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -92,9 +92,16 @@ impl Served {
             plugins: HashMap::from([("hostile".to_owned(), hostile)]),
             check_question: |_| Ok(()),
             grace: Duration::from_millis(200),
+            pins: Pins::default(),
+            history_versions: 10,
+            settle: Duration::from_millis(80),
         })
         .expect("a runtime");
-        runtime.serve_directory().await;
+        let mut changes = runtime.changes();
+        runtime.serve_directory();
+        while !runtime.snapshot().settled {
+            within(changes.changed()).await.expect("a snapshot");
+        }
         let refused = &runtime.snapshot().refused;
         assert!(refused.is_empty(), "{refused:?}");
         Self {

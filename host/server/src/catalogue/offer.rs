@@ -47,13 +47,18 @@ impl Offer {
             templates: Vec::new(),
             left_out: Vec::new(),
         };
-        let tools = plugin.tools.iter().enumerate().map(|(index, tool)| {
-            let support = config.task_support(&plugin.name, &tool.name);
-            (&tool.name, CatalogueTool::build(plugin, index, support))
-        });
+        let tools = plugin
+            .tools
+            .iter()
+            .enumerate()
+            .map(|(index, tool)| (&tool.name, CatalogueTool::build(plugin, index, config)));
         offer.tools = offer.sort_out(tools);
         let prompts = plugin.prompts.iter();
-        let prompts = prompts.map(|prompt| (&prompt.name, CataloguePrompt::build(plugin, prompt)));
+        let prefix = config.prefix(&plugin.name);
+        let prompts = prompts.map(|prompt| {
+            let built = CataloguePrompt::build(plugin, prompt, prefix);
+            (&prompt.name, built)
+        });
         offer.prompts = offer.sort_out(prompts);
         let resources = plugin.resources.iter();
         let resources =

@@ -12,7 +12,10 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub(crate) struct CataloguePrompt {
     plugin: Arc<Plugin>,
+    /// With its prefix.
     name: String,
+    /// As its plugin knows it.
+    own_name: String,
     required: Vec<String>,
     definition: String,
 }
@@ -22,17 +25,28 @@ impl CataloguePrompt {
     ///
     /// # Errors
     /// Why it cannot be served, and what to do.
-    pub(super) fn build(plugin: &Arc<Plugin>, prompt: &Prompt) -> Result<Self, String> {
+    pub(super) fn build(
+        plugin: &Arc<Plugin>,
+        prompt: &Prompt,
+        prefix: &str,
+    ) -> Result<Self, String> {
         if prompt.name.is_empty() {
             return Err("it has no name".to_owned());
         }
+        let name = format!("{prefix}{}", prompt.name);
         let required = prompt.arguments.iter().filter(|argument| argument.required);
         Ok(Self {
             plugin: plugin.clone(),
-            name: prompt.name.clone(),
+            definition: definition(prompt, &name),
+            name,
+            own_name: prompt.name.clone(),
             required: required.map(|argument| argument.name.clone()).collect(),
-            definition: definition(prompt),
         })
+    }
+
+    /// Its name as its plugin knows it.
+    pub(crate) fn own_name(&self) -> &str {
+        &self.own_name
     }
 
     /// The first argument that must be there and is not.
@@ -80,11 +94,11 @@ fn argument(argument: &PromptArgument) -> Argument<'_> {
     }
 }
 
-fn definition(prompt: &Prompt) -> String {
+fn definition(prompt: &Prompt, name: &str) -> String {
     let arguments: Vec<_> = prompt.arguments.iter().map(argument).collect();
     let icons = icons(&prompt.icons);
     Object::new()
-        .value("name", &prompt.name)
+        .value("name", &name)
         .option("title", prompt.title.as_ref())
         .option("description", prompt.description.as_ref())
         .option("arguments", (!arguments.is_empty()).then_some(&arguments))

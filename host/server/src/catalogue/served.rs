@@ -6,6 +6,8 @@ use arc_swap::{ArcSwap, Guard};
 use parking_lot::Mutex;
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
 
 /// Former catalogues that are kept. Each holds its plugins, so these are few.
 const FORMER_MAX: usize = 4;
@@ -19,6 +21,8 @@ pub(crate) struct Served {
     current: ArcSwap<Catalogue>,
     /// With the time at which they were replaced, the latest first.
     former: Mutex<VecDeque<(u64, Arc<Catalogue>)>>,
+    /// Tells of another one.
+    replaced: watch::Sender<()>,
 }
 
 impl Served {
@@ -32,12 +36,36 @@ impl Served {
         self.current.load_full()
     }
 
-    /// Serve another one from now on.
-    pub(crate) fn replace(&self, newer: Arc<Catalogue>, now_ms: u64) {
+    /// Serve another one from now on. The present one is kept from this time on, unless nobody has seen a page of it.
+    pub(crate) fn replace(&self, newer: Arc<Catalogue>, kept_from_ms: Option<u64>) {
         let former = self.current.swap(newer);
-        let mut kept = self.former.lock();
-        kept.push_front((now_ms, former));
-        kept.truncate(FORMER_MAX);
+        if let Some(now_ms) = kept_from_ms {
+            let mut kept = self.former.lock();
+            kept.push_front((now_ms, former));
+            kept.truncate(FORMER_MAX);
+        }
+        self.replaced.send_replace(());
+    }
+
+    /// The first one that is as wanted; when the patience is over, the present one.
+    pub(crate) async fn wait(
+        &self,
+        patience: Duration,
+        wanted: impl Fn(&Catalogue) -> bool,
+    ) -> Arc<Catalogue> {
+        let mut replaced = self.replaced.subscribe();
+        let found = async {
+            loop {
+                let current = self.load_full();
+                if wanted(&current) {
+                    return current;
+                }
+                // The sender lives as long as this.
+                let _ = replaced.changed().await;
+            }
+        };
+        let found = tokio::time::timeout(patience, found).await;
+        found.unwrap_or_else(|_| self.load_full())
     }
 
     /// The latest of the former ones that is as wanted.

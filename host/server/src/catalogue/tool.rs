@@ -2,6 +2,7 @@
 
 use super::header::HeaderParams;
 use super::shelf::{Entry, Kind};
+use crate::config::Config;
 use crate::schema::{self, Schema};
 use crate::wire::WireError;
 use crate::wire::content::{guest_meta, icons};
@@ -22,6 +23,8 @@ pub(crate) struct CatalogueTool {
     plugin: Arc<Plugin>,
     /// Its place in the plugin's list.
     index: usize,
+    /// With its prefix.
+    name: String,
     /// The operator's word, else the plugin's.
     pub(crate) task_support: TaskSupport,
     input: Schema,
@@ -37,12 +40,14 @@ impl CatalogueTool {
     pub(super) fn build(
         plugin: &Arc<Plugin>,
         index: usize,
-        task_support: Option<TaskSupport>,
+        config: &Config,
     ) -> Result<Self, String> {
         let tool = &plugin.tools[index];
-        if !is_name(&tool.name) {
+        let name = format!("{}{}", config.prefix(&plugin.name), tool.name);
+        if tool.name.is_empty() || !is_name(&name) {
             return Err(format!(
-                "its name must be 1 to {NAME_MAX} of A-Z a-z 0-9 _ . -"
+                "its name must be 1 to {NAME_MAX} of A-Z a-z 0-9 _ . -, its prefix (plugins.{}.prefix) with it",
+                plugin.name
             ));
         }
         let input = schema::parse(&tool.input_schema)
@@ -56,13 +61,15 @@ impl CatalogueTool {
                 .and_then(|value| Schema::compile(&value))
                 .map_err(|reason| format!("its output schema {reason}"))?;
         }
+        let task_support = config.task_support(&plugin.name, &tool.name);
         Ok(Self {
+            definition: definition(tool, &name),
             plugin: plugin.clone(),
             index,
+            name,
             task_support: task_support.unwrap_or(tool.task_support),
             input: input.0,
             headers: input.1,
-            definition: definition(tool),
         })
     }
 
@@ -71,9 +78,9 @@ impl CatalogueTool {
         &self.plugin.tools[self.index]
     }
 
-    /// Its name.
+    /// Its name, with its prefix.
     pub(crate) fn name(&self) -> &str {
-        &self.tool().name
+        &self.name
     }
 
     /// Whether its questions come before its task.
@@ -129,7 +136,7 @@ impl Entry for CatalogueTool {
 }
 
 /// Whether a text may be the name of a tool.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-');
     (1..=NAME_MAX).contains(&name.len()) && name.bytes().all(allowed)
 }
@@ -159,9 +166,9 @@ fn annotations(annotations: &ToolAnnotations) -> Annotations<'_> {
     }
 }
 
-fn definition(tool: &Tool) -> String {
+fn definition(tool: &Tool, name: &str) -> String {
     let mut object = Object::new()
-        .value("name", &tool.name)
+        .value("name", &name)
         .option("title", tool.title.as_ref())
         .option("description", tool.description.as_ref())
         .raw("inputSchema", &tool.input_schema);
@@ -201,8 +208,8 @@ mod tests {
     #[test]
     fn a_definition_has_the_schema_verbatim_and_in_one_line() {
         assert_eq!(
-            definition(&tool()),
-            r#"{"name":"t","description":"It does.","inputSchema":{"type":"object",  "maximum":1.50},"_meta":{"b":2}}"#
+            definition(&tool(), "p.t"),
+            r#"{"name":"p.t","description":"It does.","inputSchema":{"type":"object",  "maximum":1.50},"_meta":{"b":2}}"#
         );
     }
 

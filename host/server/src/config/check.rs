@@ -1,6 +1,7 @@
 //! Whether values make sense, each by its key.
 
 use super::{Config, ConfigError};
+use crate::catalogue::is_name;
 use crate::http::gate;
 use longshore_runtime::Limits;
 use std::ops::RangeInclusive;
@@ -15,12 +16,23 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Guests at once: each takes address space for its memories and its stack.
 const RUNS_MAX: u64 = 10_000;
 
+/// Length of a prefix, in characters: half of a name.
+const PREFIX_MAX: usize = 64;
+
+/// Versions of a plugin in its history.
+const HISTORY_MAX: u64 = 1_000;
+
 const GIB: u64 = 1 << 30;
 
 pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     check_http(config)?;
     check_tasks(config)?;
     check_host(config)?;
+    within(
+        "history_versions",
+        config.history_versions.into(),
+        1..=HISTORY_MAX,
+    )?;
     let sessions = &config.sessions;
     let sessions_max = u64::from(sessions.sessions_max);
     within("sessions.sessions_max", sessions_max, 1..=1_000_000)?;
@@ -41,6 +53,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     check_limits("limits", &config.limits)?;
     for (name, plugin) in &config.plugins {
         check_limits(&format!("plugins.{name}.limits"), &plugin.limits)?;
+        check_prefix(name, &plugin.prefix)?;
     }
     // A word that is no level would be taken for the name of a part, and everything of it be logged.
     let level = &config.log.level;
@@ -51,6 +64,18 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         return Err(wrong("log.level", level, expected));
     }
     Ok(())
+}
+
+fn check_prefix(plugin: &str, prefix: &str) -> Result<(), ConfigError> {
+    if prefix.is_empty() || (prefix.len() <= PREFIX_MAX && is_name(prefix)) {
+        return Ok(());
+    }
+    let expected = format!("at most {PREFIX_MAX} of A-Z a-z 0-9 _ . -, as \"math.\"");
+    Err(wrong(
+        &format!("plugins.{plugin}.prefix"),
+        prefix,
+        &expected,
+    ))
 }
 
 fn check_http(config: &Config) -> Result<(), ConfigError> {

@@ -17,6 +17,8 @@ pub(super) struct Written {
     plugins_dir: PathBuf,
     data_dir: PathBuf,
     compile_cache_dir: Option<PathBuf>,
+    pin_definitions: bool,
+    history_versions: u32,
     log: Log,
     http: Http,
     auth: WrittenAuth,
@@ -36,6 +38,9 @@ impl Default for Written {
             plugins_dir: "plugins".into(),
             data_dir: "data".into(),
             compile_cache_dir: None,
+            pin_definitions: false,
+            // A day of work on a plugin; each is a file of some hundred kilobytes, or of ten megabytes.
+            history_versions: 10,
             log: Log::default(),
             http: Http::default(),
             auth: WrittenAuth::default(),
@@ -325,6 +330,8 @@ struct WrittenPlugin {
     unmetered: bool,
     grants: WrittenGrants,
     tools: BTreeMap<String, WrittenTool>,
+    prefix: String,
+    pin_definitions: Option<bool>,
 }
 
 /// `[plugins.NAME.tools.TOOL]`
@@ -389,6 +396,9 @@ impl Written {
                 .compile_cache_dir
                 .unwrap_or_else(|| data_dir.join("cache")),
             data_dir,
+            pin_definitions: self.pin_definitions,
+            history_versions: self.history_versions,
+            dev: flags.dev,
             log: self.log,
             http: self.http,
             auth: self.auth.resolve()?,
@@ -424,6 +434,8 @@ impl WrittenPlugin {
             sources,
             task_support: tools().filter_map(support).collect(),
             on_crash: tools().filter_map(on_crash).collect(),
+            prefix: self.prefix,
+            pin_definitions: self.pin_definitions,
         })
     }
 }

@@ -37,8 +37,8 @@ const LAST_EVENT_HEADER: HeaderName = HeaderName::from_static("last-event-id");
 const OPENS_AFTER: Duration = Duration::from_millis(250);
 
 /// `initialize`: a session begins.
-pub(super) fn initialize(app: &Arc<App>, request: &Request, owner: Owner) -> Response {
-    let begun = handshake::initialize(app, request, (owner.principal.clone(), owner.peer));
+pub(super) async fn initialize(app: &Arc<App>, request: &Request, owner: Owner) -> Response {
+    let begun = handshake::initialize(app, request, (owner.principal.clone(), owner.peer)).await;
     let (session, result) = match begun {
         Ok(begun) => begun,
         Err(error) => return refusal(Some(&request.id), error),

@@ -174,7 +174,7 @@ impl Endpoint {
                 .await
             }
             Ok(Era::Handshake) => {
-                conversation::initialize(app, &request, Owner { principal, peer })
+                conversation::initialize(app, &request, Owner { principal, peer }).await
             }
             Ok(Era::Session) => match conversation::find(app, &parts.headers, &principal) {
                 Ok(session) => conversation::call(app, &session, request, accept).await,

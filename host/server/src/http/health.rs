@@ -1,6 +1,8 @@
 //! `/healthz` and `/readyz`: for those who run the server.
 
 use crate::app::App;
+use crate::standing::{Detail, standing};
+use crate::start;
 use axum::body::Body;
 use axum::response::Response;
 use http::header::CONTENT_TYPE;
@@ -13,7 +15,7 @@ pub(super) fn health() -> Response {
     respond(StatusCode::OK, &json!({ "status": "ok" }))
 }
 
-/// Whether requests are taken, and which plugins are served.
+/// Whether requests are taken, with what was there at the start or after a while without it; and which plugins are served.
 pub(super) async fn readiness(app: &App) -> Response {
     let store = app
         .engine
@@ -21,43 +23,19 @@ pub(super) async fn readiness(app: &App) -> Response {
         .await
         .err()
         .map(|error| error.to_string());
-    let ready = app.ready.load(Ordering::Acquire) && store.is_none();
-    let (snapshot, catalogue) = (app.runtime.snapshot(), app.catalogue.load());
-    let plugins: Vec<Value> = snapshot
-        .plugins
-        .values()
-        .map(|plugin| {
-            let mut said = json!({ "name": plugin.name, "version": plugin.version });
-            // It is loaded a moment before it is in the catalogue.
-            if let Some((counts, left_out)) = catalogue.of_plugin(&plugin.name) {
-                for (list, count) in counts {
-                    said[list] = count.into();
-                }
-                said["left_out"] = json!(left_out);
-            }
-            said
-        })
-        .collect();
-    let refused: Vec<Value> = snapshot
-        .refused
-        .values()
-        .map(|refusal| {
-            json!({
-                "name": refusal.plugin,
-                "reason": refusal.reason.to_string(),
-                "still_serving": refusal.still_serving,
-            })
-        })
-        .collect();
+    let catalogue = app.catalogue.load_full();
+    let ready =
+        app.ready.load(Ordering::Acquire) && store.is_none() && start::is_listed(app, &catalogue);
     let status = if ready {
         StatusCode::OK
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
-    respond(
-        status,
-        &json!({ "ready": ready, "store_error": store, "plugins": plugins, "refused": refused }),
-    )
+    let mut said = standing(app, Detail::Lines);
+    said.insert("ready".to_owned(), ready.into());
+    said.insert("store_error".to_owned(), store.into());
+    said.insert("first_look_over".to_owned(), catalogue.settled.into());
+    respond(status, &said.into())
 }
 
 fn respond(status: StatusCode, body: &Value) -> Response {

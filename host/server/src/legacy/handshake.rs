@@ -5,6 +5,7 @@ use crate::app::App;
 use crate::lists;
 use crate::message::Request;
 use crate::meta::features;
+use crate::start;
 use crate::wire::WireError;
 use crate::wire::legacy::{self, Revision};
 use http::StatusCode;
@@ -17,7 +18,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// -32602 if the params are not right.
-pub(crate) fn initialize(
+pub(crate) async fn initialize(
     app: &Arc<App>,
     request: &Request,
     (principal, peer): (Principal, Option<IpAddr>),
@@ -40,7 +41,7 @@ pub(crate) fn initialize(
         principal,
         peer,
     };
-    let result = legacy::initialized(revision, lists::capabilities(&app.catalogue.load()));
+    let result = legacy::initialized(revision, lists::capabilities(&*start::greeting(app).await));
     tracing::debug!(
         requested = crate::wire::error::shortened(&requested),
         offered = revision.name(),
