@@ -251,3 +251,14 @@ fn health_and_readiness() {
     assert_eq!(list.result()["tools"][0]["name"], "version");
     assert_ne!(list.result()["tools"][0].get("inputSchema"), None::<&Value>);
 }
+
+#[test]
+fn settings_of_a_plugin_that_is_not_there_are_named() {
+    let config =
+        "[plugins.fixtuers.limits]\nfuel = 1000\n[plugins.fixtures.limits]\nquestions = 9\n";
+    let server = Server::start(&[FIXTURES], config);
+    wait_for("word of the plugin that is not there", PATIENCE, || {
+        server.log().contains("plugins.fixtuers").then_some(())
+    });
+    assert!(!server.log().contains("plugins.fixtures "));
+}

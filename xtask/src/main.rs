@@ -12,6 +12,7 @@ mod checks;
 mod clients;
 mod clock;
 mod conformance;
+mod crash;
 mod debian;
 mod fuzz;
 mod guests;
@@ -63,6 +64,12 @@ enum Command {
         #[arg(long, value_delimiter = ',', value_enum)]
         only: Vec<checks::Check>,
     },
+    /// Kill the host under traffic again and again, and check what it had acknowledged
+    Crash {
+        /// How many times
+        #[arg(long, default_value_t = 1000)]
+        rounds: u32,
+    },
     /// Look for inputs that break the reading of the wire
     Fuzz(fuzz::Arguments),
     /// Run the official conformance suite against the host
@@ -75,6 +82,7 @@ fn main() -> ExitCode {
         Command::Plugins { only, toolchain } => guests::build(&only, toolchain),
         Command::Clients => clients::ready(),
         Command::Test { only } => checks::run(&only),
+        Command::Crash { rounds } => crash::run(rounds),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Conformance(arguments) => conformance::run(&arguments),
     };

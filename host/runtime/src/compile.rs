@@ -100,6 +100,8 @@ impl Compiler {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true)
+            // A signal from a terminal is for this process; it ends its compilers itself.
+            .process_group(0)
             .spawn()
             .map_err(|error| {
                 PluginError::Compile(format!("the compiler did not start: {error}"))

@@ -155,6 +155,7 @@ async fn launch(config: Config, stop: &Stop) -> anyhow::Result<(Arc<App>, JoinSe
     background.spawn(feed::tell_of_plugins(app.clone()));
     background.spawn(feed::tell_of_tasks(app.hub.clone(), app.engine.clone()));
     background.spawn(sweep(app.clone()));
+    background.spawn(name_unknown_plugins(app.clone()));
     match Socket::open(&app.config.data_dir) {
         Ok(socket) => {
             background.spawn(admin::serve(app.clone(), socket));
@@ -331,6 +332,17 @@ async fn follow_plugins(app: Arc<App>) {
         };
         if let Err(error) = tokio::task::spawn_blocking(build).await {
             tracing::error!(%error, "the lists of what is served were not made anew");
+        }
+    }
+}
+
+/// Settings of a plugin that is not there: a slip of the pen, and a limit that does not hold.
+async fn name_unknown_plugins(app: Arc<App>) {
+    start::over(&app).await;
+    let snapshot = app.runtime.snapshot();
+    for name in app.config.plugins.keys() {
+        if !snapshot.plugins.contains_key(name) && !snapshot.refused.contains_key(name) {
+            tracing::warn!(plugin = %name, "the configuration names a plugin that is not there: plugins.{name}");
         }
     }
 }
