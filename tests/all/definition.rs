@@ -38,9 +38,8 @@ fn p20_a_bad_definition_does_not_hide_the_rest() {
         ("header_of_number", "string, integer or boolean"),
         ("header_of_items", "properties alone"),
     ];
-    // A list waits for the first look at the plugins; what is left out is known then.
-    let tools = server.tools();
     let left_out = left_out(&server, "hostile").unwrap();
+    let tools = server.tools();
     for (name, word) in bad {
         let found = left_out.iter().find(|entry| entry[1] == name);
         let [kind, _, reason] = found.unwrap_or_else(|| panic!("{name} is not left out"));

@@ -17,7 +17,7 @@ fn bytes(path: &str) -> Vec<u8> {
 
 /// Compiles these components into the shared cache, so that a bound measures the server and not the compiler.
 fn warm(components: &[&str]) {
-    drop(Server::start(components, "").settled());
+    drop(Server::start(components, ""));
 }
 
 fn wait_for_tool(server: &Server, tool: &str, there: bool) {
@@ -56,7 +56,7 @@ fn a_new_file_is_served_a_replaced_one_changes_a_removed_one_goes() {
 #[test]
 fn w01_a_file_that_is_written_piece_by_piece() {
     warm(&[VERSION_B]);
-    let server = Server::start(&[VERSION_A], "").settled();
+    let server = Server::start(&[VERSION_A], "");
     let new = bytes(VERSION_B);
     let path = server.home.plugins().join("a.wasm");
     let mut file = fs::File::create(&path).unwrap();
@@ -141,7 +141,7 @@ fn is_refused(server: &Server, name: &str) -> bool {
 #[test]
 fn w06_a_bad_file_leaves_the_old_one_serving() {
     warm(&[VERSION_A, VERSION_B]);
-    let mut server = Server::start(&[VERSION_A], "").settled();
+    let mut server = Server::start(&[VERSION_A], "");
     let good = bytes(VERSION_B);
     for (what, bad) in [
         ("a core module", bytes("guests/hostile/core.wasm")),
@@ -182,7 +182,7 @@ fn w07_broken_plugins_at_the_start_do_not_keep_the_others_away() {
         .collect();
     let mut components: Vec<_> = paths.iter().map(String::as_str).collect();
     components.push(VERSION_A);
-    let mut server = Server::start(&components, "").settled();
+    let mut server = Server::start(&components, "");
     assert_eq!(server.call("version", json!({})).text(), "a");
     assert_eq!(server.tools(), ["version"]);
     for name in bad {
@@ -198,7 +198,7 @@ fn w07_broken_plugins_at_the_start_do_not_keep_the_others_away() {
 
 #[test]
 fn h04_an_endless_start_does_not_block_the_others() {
-    let mut server = Server::start(&[VERSION_A], "").settled();
+    let mut server = Server::start(&[VERSION_A], "");
     for name in ["spin-init", "spin-list", "recurse-init"] {
         server.home.install(&format!("guests/hostile/{name}.wasm"));
     }

@@ -48,7 +48,7 @@ fn times_served(server: &Server) -> usize {
 
 #[test]
 fn good_plugins_serve_while_an_endless_one_is_looked_at() {
-    let server = Server::start(&[VERSION_A, ENDLESS], "");
+    let server = Server::start_in(Arc::new(Home::new(&[VERSION_A, ENDLESS], "")));
     within("server/discover", Duration::from_secs(1), || {
         server.send(&Message::new("server/discover")).result();
     });
@@ -65,7 +65,7 @@ fn good_plugins_serve_while_an_endless_one_is_looked_at() {
 
 #[test]
 fn a_call_of_what_is_not_there_waits_for_the_first_look_and_no_longer() {
-    let server = Server::start(&[VERSION_A, ENDLESS], "");
+    let server = Server::start_in(Arc::new(Home::new(&[VERSION_A, ENDLESS], "")));
     let reply = server.call("nothing", json!({}));
     assert_eq!(reply.code(), -32602);
     assert!(is_refused(&server, "spin-list"), "it did not wait");
@@ -129,8 +129,8 @@ fn tool(program: &str, from: &Path, to: &Path) {
 
 #[test]
 fn w02_every_way_to_save_a_file() {
-    drop(Server::start(&[VERSION_B], "").settled());
-    let server = Server::start(&[VERSION_A], "").settled();
+    drop(Server::start(&[VERSION_B], ""));
+    let server = Server::start(&[VERSION_A], "");
     let path = server.home.plugins().join("a.wasm");
     for (way, save) in ways() {
         for (version, component) in [("b", VERSION_B), ("a", VERSION_A)] {
@@ -173,7 +173,7 @@ fn w04_a_storm_of_other_files_hides_nothing() {
 
 #[test]
 fn w08_no_change_is_no_reload_and_an_old_time_hides_none() {
-    let server = Server::start(&[VERSION_A], "").settled();
+    let server = Server::start(&[VERSION_A], "");
     assert_eq!(server.call("version", json!({})).text(), "a");
     let path = server.home.plugins().join("a.wasm");
     let touched = Command::new("touch").arg(&path).status().unwrap();
@@ -206,7 +206,7 @@ fn w08_no_change_is_no_reload_and_an_old_time_hides_none() {
 
 #[test]
 fn h06_damaged_files_are_refused_one_by_one() {
-    let mut server = Server::start(&[VERSION_A], "").settled();
+    let mut server = Server::start(&[VERSION_A], "");
     let good = bytes(VERSION_A);
     for part in 1..16 {
         let cut = &good[..good.len() * part / 16];
@@ -233,8 +233,8 @@ fn h06_damaged_files_are_refused_one_by_one() {
 
 #[test]
 fn w01_a_slow_writer_is_waited_for() {
-    drop(Server::start(&[VERSION_B], "").settled());
-    let server = Server::start(&[VERSION_A], "").settled();
+    drop(Server::start(&[VERSION_B], ""));
+    let server = Server::start(&[VERSION_A], "");
     assert_eq!(server.call("version", json!({})).text(), "a");
     let new = bytes(VERSION_B);
     let mut file = fs::File::create(server.home.plugins().join("a.wasm")).unwrap();
@@ -254,7 +254,7 @@ fn w01_a_slow_writer_is_waited_for() {
 #[test]
 fn h23_a_prefix_tells_two_plugins_apart() {
     let config = "[plugins.b]\nprefix = \"other.\"\n[plugins.fixtures]\nprefix = \"f_\"\n";
-    let server = Server::start(&[VERSION_A, VERSION_B, FIXTURES], config).settled();
+    let server = Server::start(&[VERSION_A, VERSION_B, FIXTURES], config);
     let tools = server.tools();
     for name in ["version", "other.version", "f_echo"] {
         assert!(tools.iter().any(|tool| tool == name), "{name}: {tools:?}");

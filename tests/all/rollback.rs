@@ -84,7 +84,7 @@ fn description(server: &Server) -> String {
 
 /// A server that served version a and serves b now.
 fn served_a_then_b() -> Server {
-    let server = Server::start(&[VERSION_A], "").settled();
+    let server = Server::start(&[VERSION_A], "");
     server.home.install_as("a.wasm", &bytes(VERSION_B));
     wait_for_version(&server, "b");
     server
@@ -154,7 +154,7 @@ fn yet_another_version_in_the_file_ends_the_hold() {
 
 #[test]
 fn changed_definitions_wait_for_approval_where_they_are_pinned() {
-    let server = Server::start(&[VERSION_A], "pin_definitions = true").settled();
+    let server = Server::start(&[VERSION_A], "pin_definitions = true");
     assert_eq!(answers(&server), "a");
     // What says the same of itself needs no approval.
     server.home.install_as("a.wasm", &bytes(VERSION_B));
@@ -210,7 +210,7 @@ fn changed_definitions_wait_for_approval_where_they_are_pinned() {
 
 #[test]
 fn a_bad_file_at_the_start_leaves_what_was_served_last() {
-    let server = Server::start(&[VERSION_A], "").settled();
+    let server = Server::start(&[VERSION_A], "");
     assert_eq!(answers(&server), "a");
     let home = server.kill();
     home.install_as("a.wasm", &bytes("guests/hostile/core.wasm"));
@@ -225,7 +225,7 @@ fn a_bad_file_at_the_start_leaves_what_was_served_last() {
 
 #[test]
 fn an_order_that_cannot_be_carried_out_says_why() {
-    let server = Server::start(&[VERSION_A], "").settled();
+    let server = Server::start(&[VERSION_A], "");
     for (arguments, words) in [
         (&["rollback", "a"][..], "no earlier version"),
         (&["rollback", "nothing"], "no plugin nothing"),
@@ -250,7 +250,7 @@ fn an_order_that_cannot_be_carried_out_says_why() {
 
 #[test]
 fn the_socket_is_for_this_user_and_takes_orders_only() {
-    let mut server = Server::start(&[VERSION_A], "").settled();
+    let mut server = Server::start(&[VERSION_A], "");
     let path = server.home.data().join("admin.sock");
     let mode = fs::metadata(&path).unwrap().permissions().mode();
     assert_eq!(mode & 0o777, 0o600);

@@ -34,15 +34,15 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one with these components and settings.
+    /// Starts one with these components and settings, and waits until it has looked at all of them.
     ///
     /// # Panics
     /// If it does not listen in time.
     pub fn start(components: &[&str], config: &str) -> Self {
-        Self::start_in(Arc::new(Home::new(components, config)))
+        Self::start_in(Arc::new(Home::new(components, config))).settled()
     }
 
-    /// Starts one in this home.
+    /// Starts one in this home. It may be at its first look at the plugins yet.
     ///
     /// # Panics
     /// If it does not listen in time.

@@ -85,6 +85,8 @@ pub(super) struct HttpSession {
     /// GET requests that read from it.
     listeners: AtomicUsize,
     used_ms: AtomicU64,
+    /// When it was used last, as a count: of two within one millisecond the earlier can still be told.
+    turn: AtomicU64,
 }
 
 #[derive(Debug, Default)]
@@ -166,8 +168,9 @@ impl HttpSession {
         Listening(self.clone())
     }
 
-    fn touch(&self, now_ms: u64) {
+    fn touch(&self, now_ms: u64, turn: u64) {
         self.used_ms.store(now_ms, Ordering::Relaxed);
+        self.turn.store(turn, Ordering::Relaxed);
     }
 
     /// Since when nothing was asked of it, nothing goes on in it and nobody listens; `None`: something does.
@@ -200,6 +203,8 @@ pub(crate) struct Sessions {
     by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
     /// What ended streams keep, in bytes.
     budget: Arc<AtomicUsize>,
+    /// Counts how often any session was used.
+    turns: AtomicU64,
 }
 
 /// There is no room for another session.
@@ -215,6 +220,7 @@ impl Sessions {
             settings,
             by_id: Mutex::default(),
             budget: Arc::default(),
+            turns: AtomicU64::new(0),
         }
     }
 
@@ -252,9 +258,14 @@ impl Sessions {
             budget: self.budget.clone(),
             listeners: AtomicUsize::new(0),
             used_ms: AtomicU64::new(now_ms),
+            turn: AtomicU64::new(self.next_turn()),
         };
         by_id.insert(id.clone(), Arc::new(session));
         Ok(id)
+    }
+
+    fn next_turn(&self) -> u64 {
+        self.turns.fetch_add(1, Ordering::Relaxed)
     }
 
     /// The session of this id, if it is this principal's.
@@ -269,7 +280,7 @@ impl Sessions {
         if found.owner.principal != *principal {
             return None;
         }
-        found.touch(now_ms);
+        found.touch(now_ms, self.next_turn());
         Some(found.clone())
     }
 
@@ -311,8 +322,8 @@ fn make_room(
     counts: impl Fn(&HttpSession) -> bool,
 ) -> Option<()> {
     let idle = by_id.iter().filter(|(_, session)| counts(session));
-    let idle = idle.filter_map(|(id, session)| Some((session.idle_since_ms()?, id)));
-    let (_, longest) = idle.min()?;
+    let idle = idle.filter(|(_, session)| session.idle_since_ms().is_some());
+    let (longest, _) = idle.min_by_key(|(_, session)| session.turn.load(Ordering::Relaxed))?;
     let longest = longest.clone();
     let ended = by_id.remove(&longest)?;
     tracing::info!("a session was ended: there are too many, and it was idle for longest");
