@@ -4,22 +4,10 @@ use longshore_tests::server::{Home, Server, VERSION_A, VERSION_B, binary, compon
 use longshore_tests::wait::{PATIENCE, wait_for, within};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Name and reason of each file that is not served.
-fn refused(server: &Server) -> BTreeMap<String, String> {
-    let (_, ready) = server.get("/readyz");
-    let ready: Value = serde_json::from_str(&ready).unwrap();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let entries = ready["refused"].as_array().unwrap().iter();
-    entries
-        .map(|entry| (text(&entry["name"]), text(&entry["reason"])))
-        .collect()
-}
 
 fn served(server: &Server) -> usize {
     let (_, ready) = server.get("/readyz");
@@ -42,9 +30,9 @@ fn h06_a_damaged_file_is_one_refusal() {
             .install_as(&format!("flip-{piece:02}.wasm"), &flipped);
     }
     wait_for("each to be served or refused", 4 * PATIENCE, || {
-        (refused(&server).len() + served(&server) == 2 * PIECES + 1).then_some(())
+        (server.refused().len() + served(&server) == 2 * PIECES + 1).then_some(())
     });
-    let reasons = refused(&server);
+    let reasons = server.refused();
     for piece in 0..PIECES {
         let reason = &reasons[&format!("cut-{piece:02}")];
         assert!(!reason.contains("panicked"), "{reason}");
@@ -71,7 +59,7 @@ fn h06_what_is_no_component_file_is_not_opened_or_not_read() {
     zeros.set_len(1 << 30).unwrap();
     fs::rename(server.home.path().join("zeros"), plugins.join("zeros.wasm")).unwrap();
     let reasons = wait_for("the refusals", PATIENCE, || {
-        let reasons = refused(&server);
+        let reasons = server.refused();
         ["pipe", "device", "text", "zeros"]
             .iter()
             .all(|name| reasons.contains_key(*name))

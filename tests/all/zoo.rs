@@ -270,22 +270,12 @@ fn call_all(server: &Server) {
     }
 }
 
-fn refused(server: &Server) -> Vec<(String, String)> {
-    let (_, ready) = server.get("/readyz");
-    let ready: Value = serde_json::from_str(&ready).unwrap();
-    let text = |value: &Value| value.as_str().unwrap().to_owned();
-    let entries = ready["refused"].as_array().unwrap().iter();
-    entries
-        .map(|entry| (text(&entry["name"]), text(&entry["reason"])))
-        .collect()
-}
-
 fn load_all(server: &Server) {
     for (name, _) in REFUSED {
         server.home.install(&format!("guests/hostile/{name}.wasm"));
     }
     let reasons = wait_for("all to be refused", PATIENCE, || {
-        let reasons = refused(server);
+        let reasons = server.refused();
         (reasons.len() == REFUSED.len()).then_some(reasons)
     });
     for ((name, words), (of, reason)) in REFUSED.iter().zip(&reasons) {
@@ -296,7 +286,7 @@ fn load_all(server: &Server) {
         fs::remove_file(server.home.plugins().join(format!("{name}.wasm"))).unwrap();
     }
     wait_for("all to be gone", PATIENCE, || {
-        refused(server).is_empty().then_some(())
+        server.refused().is_empty().then_some(())
     });
 }
 
@@ -387,7 +377,7 @@ fn a_compiler_that_meets_its_limits_is_one_refused_plugin() {
     let length = u8::try_from(unlike.len() + 2).unwrap();
     bytes.extend([&[0, length, 1, b'x'], unlike.as_slice()].concat());
     server.home.install_as("costly.wasm", &bytes);
-    let reason = wait_for("the refusal", PATIENCE, || refused(&server).pop());
+    let reason = wait_for("the refusal", PATIENCE, || server.refused().pop_first());
     assert_eq!(reason.0, "costly");
     assert!(reason.1.contains("does not compile"), "{reason:?}");
 }

@@ -9,6 +9,7 @@ use crate::client::{Connection, Message, Reply, Stream};
 use crate::wait::{PATIENCE, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -201,6 +202,20 @@ impl Server {
             text.contains("\"first_look_over\":true").then_some(())
         });
         self
+    }
+
+    /// Name and reason of each file that it does not serve, as it says itself.
+    ///
+    /// # Panics
+    /// If it says nothing of that.
+    pub fn refused(&self) -> BTreeMap<String, String> {
+        let (_, ready) = self.get("/readyz");
+        let ready: Value = serde_json::from_str(&ready).unwrap();
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let entries = ready["refused"].as_array().unwrap().iter();
+        entries
+            .map(|entry| (text(&entry["name"]), text(&entry["reason"])))
+            .collect()
     }
 
     /// Is it well? It answers, and is still the same process.

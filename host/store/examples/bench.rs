@@ -12,7 +12,6 @@
 //! - `latency`: COUNT writes, one after the other, then by 256 writers
 
 #![allow(
-    clippy::unwrap_used,
     clippy::disallowed_methods,
     clippy::print_stdout,
     reason = "a tool of ours, which measures time and is read by people"
@@ -25,8 +24,9 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::{Context as _, Result, bail};
 use async_trait::async_trait;
-use futures::stream::{self, StreamExt as _};
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use longshore_store::SledStore;
 use longshore_tasks::{
     Birth, Call, Engine, Failures, OnCrash, Past, Payload, Ports, Principal, Put, Question, Reason,
@@ -38,57 +38,64 @@ const VALUE_BYTES: usize = 2 << 10;
 /// Calls on their way at once: what a busy server has.
 const AT_ONCE: usize = 256;
 
-fn main() {
+fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().collect();
-    let (command, dir) = (args[1].as_str(), Path::new(&args[2]));
-    let count = |usual| args.get(3).map_or(usual, |text| text.parse().unwrap());
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    runtime.block_on(async {
-        match command {
+    let [_, command, dir, count @ ..] = args.as_slice() else {
+        bail!("say COMMAND DIR [COUNT]");
+    };
+    let dir = Path::new(dir);
+    let stated: Option<usize> = count.first().map(|text| text.parse()).transpose()?;
+    let count = |usual| stated.unwrap_or(usual);
+    tokio::runtime::Runtime::new()?.block_on(async {
+        match command.as_str() {
             "finished" => finished(dir, count(1_000_000)).await,
             "parked" => parked(dir, count(100_000)).await,
             "answer" => answer(dir).await,
             "churn" => churn(dir, count(200_000)).await,
             "open" => open(dir).await,
             "latency" => latency(dir, count(20_000)).await,
-            other => panic!("no command {other}"),
+            other => bail!("no command {other}"),
         }
-    });
+    })
 }
 
-fn say(what: &str, since: Instant, dir: &Path) {
-    let status = fs::read_to_string("/proc/self/status").unwrap();
-    let memory = |name: &str| {
-        let line = status.lines().find(|line| line.starts_with(name)).unwrap();
-        let kib: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
-        kib / 1024
+fn say(what: &str, since: Instant, dir: &Path) -> Result<()> {
+    let status = fs::read_to_string("/proc/self/status")?;
+    let memory_mib = |name: &str| -> Result<u64> {
+        let line = status.lines().find(|line| line.starts_with(name));
+        let kib = line.and_then(|line| line.split_whitespace().nth(1));
+        Ok(kib.context("the system does not say")?.parse::<u64>()? / 1024)
     };
     println!(
         "{what}: {:.2} s, {} MiB on disk, {} MiB resident, {} at most",
         since.elapsed().as_secs_f64(),
-        disk_bytes(dir) >> 20,
-        memory("VmRSS"),
-        memory("VmHWM"),
+        disk_bytes(dir)? >> 20,
+        memory_mib("VmRSS")?,
+        memory_mib("VmHWM")?,
     );
+    Ok(())
 }
 
-fn disk_bytes(dir: &Path) -> u64 {
+fn disk_bytes(dir: &Path) -> Result<u64> {
     let Ok(entries) = fs::read_dir(dir) else {
-        return 0;
+        return Ok(0);
     };
-    let bytes = |entry: fs::DirEntry| {
-        let metadata = entry.metadata().unwrap();
-        if metadata.is_dir() {
-            disk_bytes(&entry.path())
+    let mut bytes = 0;
+    for entry in entries {
+        let entry = entry?;
+        let metadata = entry.metadata()?;
+        bytes += if metadata.is_dir() {
+            disk_bytes(&entry.path())?
         } else {
             metadata.len()
-        }
-    };
-    entries.map(|entry| bytes(entry.unwrap())).sum()
+        };
+    }
+    Ok(bytes)
 }
 
 fn value(id: &TaskId) -> Vec<u8> {
-    let mut state = u64::from_be_bytes(id.as_bytes()[..8].try_into().unwrap()) | 1;
+    let first: [u8; 8] = std::array::from_fn(|at| id.as_bytes()[at]);
+    let mut state = u64::from_be_bytes(first) | 1;
     let mut next = || {
         state = state
             .wrapping_mul(6_364_136_223_846_793_005)
@@ -96,6 +103,12 @@ fn value(id: &TaskId) -> Vec<u8> {
         (state >> 56) as u8
     };
     (0..VALUE_BYTES).map(|_| next()).collect()
+}
+
+/// So many new ids.
+fn new_ids(count: usize) -> Result<Vec<TaskId>> {
+    let ids: std::result::Result<_, _> = (0..count).map(|_| TaskId::random()).collect();
+    ids.context("the system has no random numbers")
 }
 
 fn put(id: TaskId, expected: Option<u64>, unfinished: bool) -> Put {
@@ -108,86 +121,88 @@ fn put(id: TaskId, expected: Option<u64>, unfinished: bool) -> Put {
     }
 }
 
-async fn finished(dir: &Path, count: usize) {
+async fn finished(dir: &Path, count: usize) -> Result<()> {
     let since = Instant::now();
-    let store = SledStore::open(dir).unwrap();
-    let ids = (0..count).map(|_| TaskId::random().unwrap());
-    let puts = stream::iter(ids).map(|id| store.put(put(id, None, false)));
+    let store = SledStore::open(dir)?;
+    let puts = stream::iter(new_ids(count)?).map(|id| store.put(put(id, None, false)));
     let mut done = 0;
     let mut puts = puts.buffer_unordered(AT_ONCE);
     while let Some(put) = puts.next().await {
-        put.unwrap();
+        put?;
         done += 1;
         if done % 100_000 == 0 {
-            say(&format!("{done} ended tasks"), since, dir);
+            say(&format!("{done} ended tasks"), since, dir)?;
         }
     }
-    store.close().await.unwrap();
-    say("closed", since, dir);
+    store.close().await?;
+    say("closed", since, dir)?;
+    Ok(())
 }
 
-async fn open(dir: &Path) {
+async fn open(dir: &Path) -> Result<()> {
     let since = Instant::now();
-    let store = SledStore::open(dir).unwrap();
-    say("open", since, dir);
+    let store = SledStore::open(dir)?;
+    say("open", since, dir)?;
     let since = Instant::now();
-    let due = store.due(u64::MAX, None, 1_000).await.unwrap();
+    let due = store.due(u64::MAX, None, 1_000).await?;
     for (_, id) in &due {
-        store.get(id).await.unwrap();
+        store.get(id).await?;
     }
-    say(&format!("{} random reads", due.len()), since, dir);
-    store.close().await.unwrap();
+    say(&format!("{} random reads", due.len()), since, dir)?;
+    store.close().await?;
+    Ok(())
 }
 
-async fn churn(dir: &Path, count: usize) {
+async fn churn(dir: &Path, count: usize) -> Result<()> {
     let since = Instant::now();
-    let store = Arc::new(SledStore::open(dir).unwrap());
+    let store = Arc::new(SledStore::open(dir)?);
     let mut live = VecDeque::new();
     for done in 0..count {
         let store_of_task = Arc::clone(&store);
         live.push_back(tokio::spawn(async move {
-            let id = TaskId::random().unwrap();
+            let id = TaskId::random()?;
             for revision in 0..6 {
                 let expected = (revision > 0).then_some(revision);
                 let put = put(id, expected, revision < 5);
-                store_of_task.put(put).await.unwrap();
+                store_of_task.put(put).await?;
             }
-            id
+            anyhow::Ok(id)
         }));
         if live.len() == 1_000 {
-            let id = live.pop_front().unwrap().await.unwrap();
-            store.delete(&id, 6).await.unwrap();
+            let oldest = live.pop_front().context("nothing is live")?;
+            store.delete(&oldest.await??, 6).await?;
         }
         if (done + 1) % (count / 20).max(1) == 0 {
-            say(&format!("{} tasks", done + 1), since, dir);
+            say(&format!("{} tasks", done + 1), since, dir)?;
         }
     }
     for task in live {
-        store.delete(&task.await.unwrap(), 6).await.unwrap();
+        store.delete(&task.await??, 6).await?;
     }
-    say("all removed", since, dir);
+    say("all removed", since, dir)?;
     for _ in 0..3 {
         std::thread::sleep(Duration::from_secs(10));
-        say("idle", since, dir);
+        say("idle", since, dir)?;
     }
-    store.close().await.unwrap();
-    say("closed", since, dir);
+    store.close().await?;
+    say("closed", since, dir)?;
+    Ok(())
 }
 
-async fn latency(dir: &Path, count: usize) {
-    let store = SledStore::open(dir).unwrap();
+async fn latency(dir: &Path, count: usize) -> Result<()> {
+    let store = SledStore::open(dir)?;
     for at_once in [1, 16, AT_ONCE] {
         let since = Instant::now();
-        let ids = (0..count).map(|_| TaskId::random().unwrap());
-        let puts = stream::iter(ids).map(|id| store.put(put(id, None, false)));
+        let puts = stream::iter(new_ids(count)?).map(|id| store.put(put(id, None, false)));
         puts.buffer_unordered(at_once)
-            .for_each(async |put| assert!(put.is_ok()))
-            .await;
+            .try_for_each(async |_| Ok(()))
+            .await?;
         let each_us = since.elapsed().as_micros() * at_once as u128 / count as u128;
         let text = format!("{count} writes, {at_once} at once, {each_us} us each");
-        say(&text, since, dir);
+        say(&text, since, dir)?;
     }
-    store.close().await.unwrap();
+    store.close().await?;
+    Ok(())
 }
 
 /// A call that asks once and is done.
@@ -244,9 +259,9 @@ impl Failures for Host {
     }
 }
 
-async fn engine(dir: &Path) -> Engine {
+async fn engine(dir: &Path) -> Result<Engine> {
     let ports = Ports {
-        store: Arc::new(SledStore::open(dir).unwrap()),
+        store: Arc::new(SledStore::open(dir)?),
         runner: Arc::new(Host),
         clock: Arc::new(SystemClock::new()),
         failures: Arc::new(Host),
@@ -255,7 +270,7 @@ async fn engine(dir: &Path) -> Engine {
         linger_ms: 0,
         ..Settings::default()
     };
-    Engine::start(ports, settings).await.unwrap()
+    Ok(Engine::start(ports, settings).await?)
 }
 
 fn owner() -> Principal {
@@ -267,9 +282,9 @@ fn handles(dir: &Path) -> std::path::PathBuf {
     dir.with_extension("handles")
 }
 
-async fn parked(dir: &Path, count: usize) {
+async fn parked(dir: &Path, count: usize) -> Result<()> {
     let since = Instant::now();
-    let engine = engine(dir).await;
+    let engine = engine(dir).await?;
     let make = |_| async {
         let call = Call {
             principal: owner(),
@@ -284,44 +299,52 @@ async fn parked(dir: &Path, count: usize) {
             ttl_ms: Some(86_400_000),
             pinned: false,
         };
-        engine.create(call, birth).await.unwrap().id
+        anyhow::Ok(engine.create(call, birth).await?.id)
     };
     let ids: Vec<TaskId> = stream::iter(0..count)
         .map(make)
         .buffer_unordered(AT_ONCE)
-        .collect()
-        .await;
+        .try_collect()
+        .await?;
     for id in &ids {
-        while engine.get(id, &owner()).await.unwrap().status != Status::InputRequired {
+        while engine.get(id, &owner()).await?.status != Status::InputRequired {
             tokio::task::yield_now().await;
         }
     }
-    say(&format!("{count} tasks parked"), since, dir);
+    say(&format!("{count} tasks parked"), since, dir)?;
     let lines: Vec<String> = ids.iter().map(TaskId::to_string).collect();
-    fs::write(handles(dir), lines.join("\n")).unwrap();
+    fs::write(handles(dir), lines.join("\n"))?;
     let since = Instant::now();
     engine.shutdown(Duration::from_secs(1)).await;
-    say("stopped", since, dir);
+    say("stopped", since, dir)?;
+    Ok(())
 }
 
-async fn answer(dir: &Path) {
+async fn answer(dir: &Path) -> Result<()> {
     let since = Instant::now();
-    let engine = engine(dir).await;
-    say("ready", since, dir);
+    let engine = engine(dir).await?;
+    say("ready", since, dir)?;
     let since = Instant::now();
-    let text = fs::read_to_string(handles(dir)).unwrap();
-    let ids: Vec<TaskId> = text.lines().map(|line| line.parse().unwrap()).collect();
+    let text = fs::read_to_string(handles(dir))?;
+    let ids: Vec<TaskId> = text
+        .lines()
+        .map(|line| line.parse().ok().context("a line is no id"))
+        .collect::<Result<_>>()?;
     let engine = &engine;
     let answers = stream::iter(&ids).map(|id| async move {
         let answers = vec![("q".to_owned(), "{}".to_owned())];
-        engine.answer(id, &owner(), answers).await.unwrap();
+        anyhow::Ok(engine.answer(id, &owner(), answers).await?)
     });
-    answers.buffer_unordered(AT_ONCE).collect::<Vec<()>>().await;
+    answers
+        .buffer_unordered(AT_ONCE)
+        .try_for_each(async |()| Ok(()))
+        .await?;
     for id in &ids {
-        while engine.get(id, &owner()).await.unwrap().status != Status::Completed {
+        while engine.get(id, &owner()).await?.status != Status::Completed {
             tokio::task::yield_now().await;
         }
     }
-    say(&format!("{} answered and completed", ids.len()), since, dir);
+    say(&format!("{} answered and completed", ids.len()), since, dir)?;
     engine.shutdown(Duration::from_secs(1)).await;
+    Ok(())
 }
