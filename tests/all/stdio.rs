@@ -410,7 +410,15 @@ fn an_answer_is_for_the_question_that_it_was_given_to() {
     assert_ne!(asked["id"], former["id"]);
     server.send(&accept(&former["id"], 1));
     server.send(&accept(&asked["id"], 2));
-    assert_eq!(text(&server.message()), "the number is 2");
+    // The call of the session that is over is answered too, some time.
+    let answer = loop {
+        let next = server.message();
+        if next["id"] == 1 {
+            break next;
+        }
+        assert_eq!(next["id"], 10, "{next:#}");
+    };
+    assert_eq!(text(&answer), "the number is 2");
 }
 
 #[test]
