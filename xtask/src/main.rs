@@ -8,6 +8,7 @@
     reason = "what a command has to say goes to standard output"
 )]
 
+mod bench;
 mod checks;
 mod clients;
 mod clock;
@@ -64,6 +65,12 @@ enum Command {
         #[arg(long, value_delimiter = ',', value_enum)]
         only: Vec<checks::Check>,
     },
+    /// Measure the host beside what it is compared with (`-- --help`: what can be measured)
+    Bench {
+        /// What to measure, `--rounds N`, `--json FILE`; all by default
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        arguments: Vec<String>,
+    },
     /// Kill the host under traffic again and again, and check what it had acknowledged
     Crash {
         /// How many times
@@ -82,6 +89,7 @@ fn main() -> ExitCode {
         Command::Plugins { only, toolchain } => guests::build(&only, toolchain),
         Command::Clients => clients::ready(),
         Command::Test { only } => checks::run(&only),
+        Command::Bench { arguments } => bench::run(&arguments),
         Command::Crash { rounds } => crash::run(rounds),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Conformance(arguments) => conformance::run(&arguments),

@@ -1,0 +1,101 @@
+//! Measures longshore beside what it is compared with, and prints ratios of one run. `cargo xtask bench` builds and runs it.
+//!
+//! Owns the command line alone: each part is a module that gives a [`report::Report`]. Nothing is asserted here: a figure is
+//! read by people, who know what else the machine did. A part is right or it fails; it is never right and slow at once.
+
+mod call;
+mod load;
+mod measure;
+mod report;
+mod rivals;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+use crate::report::Report;
+use crate::rivals::Rival;
+
+/// Measure longshore.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Measure
+    Run(Run),
+    /// Be the server that longshore is measured against
+    #[command(hide = true)]
+    Rival { rival: Rival },
+}
+
+#[derive(Debug, Args)]
+struct Run {
+    /// Measure these only; without any: all
+    parts: Vec<Part>,
+    /// How often what is compared is measured in turn; the medians are given
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Write what was found to this file too
+    #[arg(long)]
+    json: Option<PathBuf>,
+}
+
+/// What can be measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// A plain call and `tasks/get` over HTTP, beside an echo and the Rust SDK
+    Call,
+}
+
+impl Part {
+    fn run(self, arguments: &Run) -> Result<Report> {
+        match self {
+            Self::Call => call::run(arguments.rounds),
+        }
+    }
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().command {
+        Command::Run(arguments) => run(&arguments),
+        Command::Rival { rival } => rivals::serve(rival),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[allow(
+    clippy::print_stdout,
+    reason = "what was found goes to standard output"
+)]
+fn run(arguments: &Run) -> Result<()> {
+    let parts = match arguments.parts.as_slice() {
+        [] => Part::value_variants(),
+        parts => parts,
+    };
+    let mut all = Report::default();
+    for part in parts {
+        eprintln!("measuring {part:?}");
+        all.extend(
+            part.run(arguments)
+                .with_context(|| format!("measuring {part:?}"))?,
+        );
+    }
+    print!("{all}");
+    if let Some(file) = &arguments.json {
+        let text = serde_json::to_string_pretty(&all.json())?;
+        std::fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))?;
+    }
+    Ok(())
+}
