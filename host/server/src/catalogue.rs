@@ -22,7 +22,7 @@ mod tool;
 use crate::config::Config;
 use longshore_runtime::{Plugin, Snapshot, Version};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 pub(crate) use offer::{Counts, LeftOut, Offer};
 pub(crate) use prompt::CataloguePrompt;
@@ -48,9 +48,16 @@ pub(crate) struct Catalogue {
     pub(crate) settled: bool,
     /// All that each plugin offers, also under names that another plugin has taken.
     plugins: BTreeMap<String, Offer>,
+    /// What a client is told first.
+    greeting: OnceLock<String>,
 }
 
 impl Catalogue {
+    /// The answer to `server/discover`, made once.
+    pub(crate) fn greeting(&self, make: impl FnOnce() -> String) -> String {
+        self.greeting.get_or_init(make).clone()
+    }
+
     /// The catalogue of a snapshot. What did not change is taken over from the one before. Compiling the schemas of strangers
     /// takes a while: not for a thread that serves requests.
     pub(crate) fn build(snapshot: &Snapshot, config: &Config, former: &Self) -> Self {

@@ -10,6 +10,10 @@ use std::sync::Arc;
 
 /// `server/discover`.
 pub(crate) fn discover(app: &App, catalogue: &Catalogue) -> String {
+    catalogue.greeting(|| greeting(app, catalogue))
+}
+
+fn greeting(app: &App, catalogue: &Catalogue) -> String {
     let mut capabilities = capabilities(catalogue);
     // The setting of the Tasks extension is empty: clients take any other for one they do not know.
     capabilities.insert("extensions".to_owned(), json!({ TASKS: {} }));
@@ -53,30 +57,32 @@ pub(crate) fn page<E: Entry>(
     shelf: fn(&Catalogue) -> &Shelf<E>,
     cursor: Option<&str>,
 ) -> Result<String, WireError> {
-    let method = E::KIND.list_method();
-    let place = cursor.map(|cursor| {
-        cursor::read(E::KIND, cursor).ok_or_else(|| {
-            WireError::invalid_params(format!(
-                "params.cursor is not one that {method} gave; leave it out to begin again"
-            ))
-        })
-    });
-    let place = place.transpose()?;
-    let catalogue = match &place {
-        Some(place) if !place.is_in(shelf(catalogue).print()) => {
-            let former = app
-                .catalogue
-                .former(|former| place.is_in(shelf(former).print()));
-            former.ok_or_else(|| {
-                WireError::invalid_params(format!(
-                    "params.cursor is from a list that has changed since; call {method} without it to begin again"
-                ))
-            })?
-        }
-        _ => catalogue.clone(),
+    let Some(cursor) = cursor else {
+        let shelf = shelf(catalogue);
+        return Ok(shelf.first_page(|| written(app, shelf, None)));
     };
-    let shelf = shelf(&catalogue);
-    let after = place.as_ref().map(|place| place.key.as_str());
+    let method = E::KIND.list_method();
+    let place = cursor::read(E::KIND, cursor).ok_or_else(|| {
+        WireError::invalid_params(format!(
+            "params.cursor is not one that {method} gave; leave it out to begin again"
+        ))
+    })?;
+    if place.is_in(shelf(catalogue).print()) {
+        return Ok(written(app, shelf(catalogue), Some(&place.key)));
+    }
+    let former = app
+        .catalogue
+        .former(|former| place.is_in(shelf(former).print()));
+    let former = former.ok_or_else(|| {
+        WireError::invalid_params(format!(
+            "params.cursor is from a list that has changed since; call {method} without it to begin again"
+        ))
+    })?;
+    Ok(written(app, shelf(&former), Some(&place.key)))
+}
+
+/// The page of a list behind this key.
+fn written<E: Entry>(app: &App, shelf: &Shelf<E>, after: Option<&str>) -> String {
     let (page, more) = shelf.page(after, app.config.lists.page_size);
     let definitions: Vec<&str> = page.iter().map(|entry| entry.definition()).collect();
     let next = page
@@ -89,7 +95,7 @@ pub(crate) fn page<E: Entry>(
             &format!("[{}]", definitions.join(",")),
         )
         .option("nextCursor", next.as_ref());
-    Ok(Freshness::of(app).add_to(result).finish_result())
+    Freshness::of(app).add_to(result).finish_result()
 }
 
 /// How long and by whom an answer may be kept.

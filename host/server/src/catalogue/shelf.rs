@@ -5,7 +5,7 @@ use longshore_runtime::Plugin;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::ops::Bound;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What an entry is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,6 +72,8 @@ pub(crate) trait Entry {
 pub(crate) struct Shelf<E> {
     entries: BTreeMap<String, Arc<E>>,
     print: Print,
+    /// What a client is told that asks for the list from its beginning. Made when the first one does: most ask for no more.
+    first_page: OnceLock<String>,
 }
 
 /// Tells lists apart: a digest of all that a list says.
@@ -90,6 +92,7 @@ impl<E> Default for Shelf<E> {
         Self {
             entries: BTreeMap::new(),
             print: Print::default(),
+            first_page: OnceLock::new(),
         }
     }
 }
@@ -163,6 +166,11 @@ impl<E: Entry> Shelf<E> {
     /// All, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Arc<E>> {
         self.entries.values()
+    }
+
+    /// The answer to who asks for the list from its beginning, made once.
+    pub(crate) fn first_page(&self, make: impl FnOnce() -> String) -> String {
+        self.first_page.get_or_init(make).clone()
     }
 
     /// At most `max` entries behind the key, in order, and whether there are more.

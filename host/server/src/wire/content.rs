@@ -297,12 +297,11 @@ pub(crate) fn raw(text: &str) -> Option<Box<RawValue>> {
 
 /// JSON text without line breaks: between tokens they mean nothing, and within strings they are escaped.
 pub(crate) fn one_line(text: &str) -> Cow<'_, str> {
-    let is_break = |character| character == '\n' || character == '\r';
-    if text.contains(is_break) {
-        Cow::Owned(text.replace(is_break, " "))
-    } else {
-        Cow::Borrowed(text)
+    // Most text has none, and may be megabytes.
+    if memchr::memchr2(b'\n', b'\r', text.as_bytes()).is_none() {
+        return Cow::Borrowed(text);
     }
+    Cow::Owned(text.replace(['\n', '\r'], " "))
 }
 
 #[cfg(test)]

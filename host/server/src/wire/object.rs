@@ -3,7 +3,13 @@
 use super::content::{SERVER_INFO, one_line};
 use super::server_info;
 use serde::Serialize;
-use serde_json::{Map, Value};
+use std::sync::LazyLock;
+
+/// `_meta` of a result to which a guest adds nothing: the same in each, so it is written once.
+static RESULT_META: LazyLock<String> = LazyLock::new(|| {
+    let info = Object::new().value(SERVER_INFO, &server_info());
+    info.finish()
+});
 
 /// A JSON object that is being written.
 #[derive(Debug)]
@@ -25,10 +31,21 @@ impl Object {
         if self.0.len() > 1 {
             self.0.push(',');
         }
-        self.0.push_str(&Value::from(name).to_string());
+        self.push_name(name);
         self.0.push(':');
         self.0.push_str(&one_line(json));
         self
+    }
+
+    fn push_name(&mut self, name: &str) {
+        let plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
+        if name.bytes().all(plain) {
+            self.0.push('"');
+            self.0.push_str(name);
+            self.0.push('"');
+        } else {
+            self.0.push_str(&serde_json::Value::from(name).to_string());
+        }
     }
 
     /// Add a member.
@@ -48,9 +65,7 @@ impl Object {
 
     /// End a result: adds `_meta` with the server's name.
     pub(crate) fn finish_result(self) -> String {
-        let mut meta = Map::new();
-        meta.insert(SERVER_INFO.to_owned(), server_info());
-        self.value("_meta", &meta).finish()
+        self.raw("_meta", &RESULT_META).finish()
     }
 
     /// The text.
