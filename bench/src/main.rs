@@ -4,8 +4,13 @@
 //! read by people, who know what else the machine did. A part is right or it fails; it is never right and slow at once.
 
 mod call;
+mod cancel;
+mod durable;
+mod growth;
+mod inside;
 mod load;
 mod measure;
+mod memory;
 mod report;
 mod rivals;
 
@@ -32,6 +37,9 @@ enum Command {
     /// Be the server that longshore is measured against
     #[command(hide = true)]
     Rival { rival: Rival },
+    /// Measure runs in this process; JSON to standard output
+    #[command(hide = true)]
+    Inside,
 }
 
 #[derive(Debug, Args)]
@@ -51,12 +59,27 @@ struct Run {
 enum Part {
     /// A plain call and `tasks/get` over HTTP, beside an echo and the Rust SDK
     Call,
+    /// Runs in process, and runs that are made again from a record
+    Inside,
+    /// Tasks that become durable, beside a file that is appended to and synced
+    Durable,
+    /// How soon a cancelled guest is gone
+    Cancel,
+    /// Memory at rest, and of open streams
+    Memory,
+    /// How cost grows with payload, plugins and streams
+    Growth,
 }
 
 impl Part {
     fn run(self, arguments: &Run) -> Result<Report> {
         match self {
             Self::Call => call::run(arguments.rounds),
+            Self::Inside => inside::run(arguments.rounds),
+            Self::Durable => durable::run(arguments.rounds),
+            Self::Cancel => cancel::run(arguments.rounds),
+            Self::Memory => memory::run(arguments.rounds),
+            Self::Growth => growth::run(arguments.rounds),
         }
     }
 }
@@ -65,6 +88,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(arguments) => run(&arguments),
         Command::Rival { rival } => rivals::serve(rival),
+        Command::Inside => inside(),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
@@ -73,6 +97,15 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+#[allow(
+    clippy::print_stdout,
+    reason = "the figures are for the process that started this one"
+)]
+fn inside() -> Result<()> {
+    println!("{}", inside::measure()?);
+    Ok(())
 }
 
 #[allow(
