@@ -47,6 +47,9 @@ pub trait Run: Send {
     /// Answers all the questions of the last `NeedsInput`, in the order asked. Must not block.
     fn answer(&mut self, answers: Vec<(String, Payload)>);
 
+    /// What it holds in memory while it waits, in bytes: an upper bound. Asked between `NeedsInput` and `answer`.
+    fn held_bytes(&self) -> usize;
+
     /// Tells the guest that its caller wants it to stop. Called at most once; must not block.
     fn cancel(&mut self);
 }
@@ -80,6 +83,8 @@ pub enum Reason {
     CrashLoop,
     /// Replayed, it did not ask what its record says it asked.
     Diverged,
+    /// It asked and cannot leave memory, where there is no room for it.
+    NoRoom,
     /// Its run panicked or broke the contract of [`Run`].
     Broken,
 }
@@ -92,6 +97,7 @@ impl Reason {
             Self::Interrupted => "interrupted",
             Self::CrashLoop => "crash_loop",
             Self::Diverged => "diverged",
+            Self::NoRoom => "no_room",
             Self::Broken => "broken",
         }
     }
