@@ -245,7 +245,10 @@ impl<'a> Following<'a> {
                 }
             }
             Step::Log(message) => notices.send(notification::log(&message)),
-            Step::ExternalId(id) => self.call.external_id = Some(id),
+            Step::ExternalId(id) => {
+                self.call.external_id = Some(id);
+                self.run.proceed();
+            }
             Step::Begin if plan == Plan::AskFirst => return Turn::BecomeTask { begins: true },
             Step::Begin => self.run.proceed(),
             Step::Effect => {

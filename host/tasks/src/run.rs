@@ -17,7 +17,7 @@ pub enum Step {
         /// What it says to the user, if anything.
         message: Option<String>,
     },
-    /// It named its job elsewhere; stored at once.
+    /// It named its job elsewhere; stored before `step` is called again.
     ExternalId(String),
     /// It is about to do something that shows outside, and must not be done twice unasked. Stored
     /// before `step` is called again, which is when it may do it.

@@ -63,7 +63,8 @@ pub enum Step {
     Progress(Progress),
     /// A message for the client.
     Log(LogMessage),
-    /// The guest has an id of its own for the call.
+    /// The guest has an id of its own for the call, and waits for [`Run::proceed`]: what it does under that id may need it after a
+    /// crash.
     ExternalId(String),
     /// The questions are settled; the guest waits for [`Run::proceed`].
     Begin,

@@ -263,7 +263,11 @@ impl Driver {
                     .inner
                     .insist(&self.id, |_| Command::Name(external_id.clone()));
                 match stored.await {
-                    Ok(_) => Continue(()),
+                    Ok(_) => {
+                        // By this line an operator finds the task of a job.
+                        tracing::info!(task = %self.id, external_id, "the tool named its job elsewhere");
+                        Continue(())
+                    }
                     Err(error) => self.give_up(&error),
                 }
             }
