@@ -263,6 +263,13 @@ impl tasks::Run for TaskRun {
         }
     }
 
+    fn held_bytes(&self) -> usize {
+        match &self.guest {
+            Guest::Running(run) => run.held_bytes(),
+            Guest::Starting(_) => 0,
+        }
+    }
+
     fn cancel(&mut self) {
         self.wished = true;
         if let Guest::Running(run) = &self.guest {

@@ -134,12 +134,17 @@ impl Run {
         self.guest.as_ref().map(|(plugin, _)| plugin)
     }
 
+    /// What the guest holds in memory while it waits for answers, at most, in bytes. Known from [`Step::NeedsInput`] on.
+    pub fn held_bytes(&self) -> usize {
+        self.shared.held_bytes()
+    }
+
     /// Answer the questions of the last [`Step::NeedsInput`], in their order.
     pub fn answer(&self, answers: Vec<InputAnswer>) {
         self.reply(Reply::Answers(answers));
     }
 
-    /// Let the guest go on after [`Step::Begin`].
+    /// Let the guest go on after [`Step::Begin`] or [`Step::ExternalId`].
     pub fn proceed(&self) {
         self.reply(Reply::Proceed);
     }
