@@ -6,6 +6,7 @@
 mod call;
 mod load;
 mod measure;
+mod parked;
 mod report;
 mod rivals;
 
@@ -41,6 +42,12 @@ struct Run {
     /// How often what is compared is measured in turn; the medians are given
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// How many tasks wait for an answer
+    #[arg(long, default_value_t = 100_000)]
+    waiting: usize,
+    /// How many tasks have ended
+    #[arg(long, default_value_t = 200_000)]
+    ended: u64,
     /// Write what was found to this file too
     #[arg(long)]
     json: Option<PathBuf>,
@@ -51,12 +58,15 @@ struct Run {
 enum Part {
     /// A plain call and `tasks/get` over HTTP, beside an echo and the Rust SDK
     Call,
+    /// Many tasks that wait for an answer, and many that have ended
+    Parked,
 }
 
 impl Part {
     fn run(self, arguments: &Run) -> Result<Report> {
         match self {
             Self::Call => call::run(arguments.rounds),
+            Self::Parked => parked::run(arguments.waiting, arguments.ended),
         }
     }
 }
