@@ -11,6 +11,7 @@ mod inside;
 mod load;
 mod measure;
 mod memory;
+mod parked;
 mod report;
 mod rivals;
 
@@ -49,6 +50,12 @@ struct Run {
     /// How often what is compared is measured in turn; the medians are given
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// How many tasks wait for an answer
+    #[arg(long, default_value_t = 100_000)]
+    waiting: usize,
+    /// How many tasks have ended
+    #[arg(long, default_value_t = 200_000)]
+    ended: u64,
     /// Write what was found to this file too
     #[arg(long)]
     json: Option<PathBuf>,
@@ -69,6 +76,8 @@ enum Part {
     Memory,
     /// How cost grows with payload, plugins and streams
     Growth,
+    /// Many tasks that wait for an answer, and many that have ended
+    Parked,
 }
 
 impl Part {
@@ -80,6 +89,7 @@ impl Part {
             Self::Cancel => cancel::run(arguments.rounds),
             Self::Memory => memory::run(arguments.rounds),
             Self::Growth => growth::run(arguments.rounds),
+            Self::Parked => parked::run(arguments.waiting, arguments.ended),
         }
     }
 }

@@ -139,6 +139,31 @@ fn a_cancelled_call_ends_without_a_response() {
 }
 
 #[test]
+fn a_cancelled_call_withdraws_its_question() {
+    let server = shared();
+    let session = Session::begin(&server, LATEST, &asks_all());
+    let mut incoming = session.open(5, "tools/call", call("ask_one", json!({})));
+    let asked = incoming.message().unwrap();
+    assert_eq!(asked["method"], "elicitation/create");
+    let cancel = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 5 } });
+    assert_eq!(session.tell(&cancel), 202);
+    let withdrawn = incoming.message().unwrap();
+    session.judge("", &withdrawn);
+    assert_eq!(withdrawn["method"], "notifications/cancelled");
+    assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+    assert_eq!(incoming.message(), None);
+    // Its answer was on its way: it is taken and left alone.
+    let late = json!({ "jsonrpc": "2.0", "id": asked["id"], "result": { "action": "decline" } });
+    assert_eq!(session.tell(&late), 202);
+    // One that was answered is not withdrawn.
+    let answered = |_: &str, _: &Value| json!({ "result": { "action": "accept", "content": { "number": 7 } } });
+    let (response, others) = session.request("tools/call", call("ask_one", json!({})), answered);
+    assert_eq!(text(&response), "the number is 7");
+    let is_question = |other: &Value| other["method"] == "elicitation/create";
+    assert!(others.iter().all(is_question), "{others:#?}");
+}
+
+#[test]
 fn the_end_of_a_session_ends_its_calls() {
     let server = shared();
     let session = Session::begin(&server, LATEST, &json!({}));

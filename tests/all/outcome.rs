@@ -2,7 +2,7 @@
 
 use crate::servers::shared;
 use longshore_tests::client::Message;
-use longshore_tests::server::{HOSTILE, Server};
+use longshore_tests::server::{HOSTILE, Log, Server};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
 use std::collections::HashSet;
@@ -10,7 +10,7 @@ use std::collections::HashSet;
 const SMALL: &str = "[plugins.hostile.limits]\nfuel = 500000000\nmemory_bytes = 16777216\n";
 
 /// How each of these ends: the same at once and as a task.
-const ENDS: [(&str, &str, &str); 8] = [
+const ENDS: [(&str, &str, &str); 9] = [
     ("env", "{}", "completed"),
     ("rpc_error", r#"{"code":-32603}"#, "failed"),
     ("rpc_error", r#"{"code":7,"data":"{\"a\":1}"}"#, "failed"),
@@ -19,6 +19,7 @@ const ENDS: [(&str, &str, &str); 8] = [
     ("trap", "{}", "failed"),
     ("spin", "{}", "failed"),
     ("recurse", "{}", "failed"),
+    ("grow_then_ask", r#"{"mib":100}"#, "failed"),
 ];
 
 #[test]
@@ -53,6 +54,13 @@ fn t17_a_call_and_a_task_end_the_same() {
         } else {
             assert_eq!(plain.status(), 200, "{tool}");
             assert_eq!(&task["error"], plain.error(), "{tool}");
+            let limit = match tool {
+                "spin" => json!("fuel"),
+                "grow_then_ask" => json!("memory_bytes"),
+                "recurse" => json!("stack_bytes"),
+                _ => Value::Null,
+            };
+            assert_eq!(task["error"]["data"]["limit"], limit, "{tool}");
         }
     }
 }
@@ -95,21 +103,54 @@ fn a_client_without_the_extension_waits_for_an_optional_tool() {
     assert_eq!(reply.text(), "slept 400 ms");
 }
 
-#[test]
-fn a_task_that_expires_fails_and_is_gone_after_a_while() {
-    let config = "[tasks]\nttl_ms = 600\nkeep_ms = 1000\ngrace_ms = 100\n";
-    let server = Server::start(
-        &[HOSTILE],
-        &format!("{config}[plugins.hostile.tools.sleep]\ntask_support = \"required\"\n"),
-    );
-    let task = server.call_task("sleep", json!({ "ms": 60_000 }));
-    let failed = task.wait("failed");
-    assert_eq!(failed["error"]["code"], -32603);
-    assert_eq!(failed["error"]["data"]["reason"], "expired");
+/// What a client sees of the task until it is gone, each state once.
+fn states(server: &Server, id: &str) -> Vec<String> {
+    let mut seen = Vec::new();
     wait_for("the task to be gone", PATIENCE, || {
-        let reply = server.send(&Message::task("tasks/get", &task.id));
-        let error = reply.response().get("error")?;
-        assert_eq!(error["code"], -32602);
-        Some(())
+        let reply = server.send(&Message::task("tasks/get", id));
+        let now = match reply.response().get("error") {
+            Some(error) => error["code"].to_string(),
+            None => {
+                let task = reply.result();
+                if task["status"] == "failed" {
+                    assert_eq!(task["error"]["code"], -32603);
+                    assert_eq!(task["error"]["data"]["reason"], "expired");
+                }
+                task["status"].as_str().unwrap().to_owned()
+            }
+        };
+        if seen.last() != Some(&now) {
+            seen.push(now.clone());
+        }
+        (now == "-32602").then_some(())
     });
+    seen
+}
+
+#[test]
+fn t04_a_task_that_expires_fails_stops_and_is_gone_for_good() {
+    let config = "[tasks]\nttl_ms = 2000\nkeep_ms = 1500\ngrace_ms = 100\n[limits]\nconcurrent_runs = 1\n[plugins.hostile.tools.sleep]\ntask_support = \"required\"\n";
+    for restarted in [false, true] {
+        let mut server = Server::start(&[HOSTILE], config);
+        let id = server.call_task("sleep", json!({ "ms": 60_000 })).id;
+        let mut logs = vec![server.log_handle()];
+        if restarted {
+            server = Server::start_in(server.kill());
+            logs.push(server.log_handle());
+        }
+        let seen = states(&server, &id);
+        // A slow machine may miss one, but there is no way back.
+        let mut order = ["working", "failed", "-32602"].iter();
+        assert!(
+            seen.iter().all(|now| order.any(|due| due == now)),
+            "{seen:?}"
+        );
+        // Its guest left the only slot there is.
+        server.call("env", json!({})).result();
+        let told = |line: &&str| line.contains(&id) && line.contains("time to live");
+        let told = |log: &Log| log.text().lines().filter(told).count();
+        assert_eq!(logs.iter().map(told).sum::<usize>(), 1);
+        let server = Server::start_in(server.kill());
+        assert_eq!(states(&server, &id), ["-32602"]);
+    }
 }

@@ -1,11 +1,14 @@
 //! One plugin, or one crowd of tasks, must not take what all need.
 
-use longshore_tests::client::{Message, accept, answer};
-use longshore_tests::server::{FIXTURES, HOSTILE, Server, VERSION_A};
+use longshore_tests::archive;
+use longshore_tests::client::{Message, accept, answer, text_of};
+use longshore_tests::server::{FIXTURES, HOSTILE, Home, Server, VERSION_A};
 use longshore_tests::wait::{wait_for, within};
 use serde_json::json;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use tempfile::TempDir;
 
 /// What a call takes that finds a slot, on a machine with much to do.
 const PROMPT: Duration = Duration::from_secs(5);
@@ -59,6 +62,67 @@ fn guests_that_wait_for_answers_leave_slots_to_calls() {
 }
 
 #[test]
+fn waiting_guests_have_a_budget_in_bytes() {
+    const MIB: u64 = 1 << 20;
+    let config = "[tasks]\nlinger_ms = 600000\nwaiting_bytes_max = 67108864\n";
+    let server = Server::start(&[HOSTILE], config);
+    // What is made at first use stays.
+    server.call("grow", json!({ "mib": 24 }));
+    let before = server.memory_bytes();
+    // 240 MiB in all.
+    let tasks: Vec<_> = (0..10)
+        .map(|_| server.call_task("grow_then_ask", json!({ "mib": 24 })))
+        .collect();
+    for task in &tasks {
+        task.wait("input_required");
+    }
+    wait_for("guests to leave memory", PROMPT, || {
+        let grown = server.memory_bytes().saturating_sub(before);
+        (grown < 120 * MIB).then_some(())
+    });
+    // Those that left and those that stayed go on alike.
+    for task in &tasks {
+        let key = task.wait_questions().remove(0);
+        task.answer(&key, accept(json!({ "confirm": true })));
+        assert_eq!(task.wait_text(), "true: 24 MiB, true");
+    }
+}
+
+#[test]
+fn a_call_that_cannot_leave_memory_fails_if_there_is_no_room() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path();
+    // A guest has a stack of 1 MiB, so two take more than that.
+    let config = format!(
+        "[tasks]\nwaiting_bytes_max = 2000000\n[plugins.hostile.grants]\ndirectories = [{{ host = {path:?}, guest = \"/d\", write = true }}]\n"
+    );
+    let server = Server::start(&[HOSTILE], &config);
+    let arguments = |file: &str| json!({ "path": format!("/d/{file}"), "text": "written" });
+    let first = server.call_task("write_then_ask", arguments("first"));
+    let key = first.wait_questions().remove(0);
+    let second = server.call_task("write_then_ask", arguments("second"));
+    let failed = second.wait("failed");
+    assert_eq!(failed["error"]["data"]["reason"], "no_room", "{failed:#}");
+    let message = failed["error"]["message"].as_str().unwrap();
+    assert!(message.contains("tasks.waiting_bytes_max"), "{message}");
+    assert!(path.join("second").exists(), "it was honest about that");
+
+    // Plain calls have as much again.
+    let plain = |file: &str| {
+        let call = Message::call("write_then_ask", arguments(file)).asks();
+        server.send(&call)
+    };
+    assert_eq!(plain("third").result()["resultType"], "input_required");
+    let busy = plain("fourth");
+    assert_eq!(busy.error()["data"]["reason"], "busy", "{busy:?}");
+
+    first.answer(&key, accept(json!({ "confirm": true })));
+    assert_eq!(first.wait_text(), "true: written\n");
+    let fifth = server.call_task("write_then_ask", arguments("fifth"));
+    fifth.wait("input_required");
+}
+
+#[test]
 fn running_tasks_have_a_budget_in_bytes() {
     let server = Server::start(&[FIXTURES], "[tasks]\nrunning_bytes_max = 200000\n");
     let call = || {
@@ -90,6 +154,23 @@ fn running_tasks_have_a_budget_in_bytes() {
     wait_for("room", PROMPT, || {
         call().response().get("result").is_some().then_some(())
     });
+}
+
+#[test]
+fn s05_a_store_of_many_ended_tasks_opens_soon_in_little_memory() {
+    let home = Arc::new(Home::new(&[FIXTURES], "[tasks]\nttl_ms = 86400000\n"));
+    let ids = archive::fill(&home, 20_000);
+    let server = within("the start", PROMPT, || {
+        let server = Server::start_in(home);
+        server.send(&Message::new("server/discover")).result();
+        server
+    });
+    for id in ids.iter().step_by(500) {
+        let task = server.task(id).get();
+        assert_eq!(text_of(&task["result"]), "slept 0 ms");
+    }
+    let most = server.memory_bytes_at_most();
+    assert!(most < 256 << 20, "{most} bytes");
 }
 
 #[test]

@@ -227,7 +227,7 @@ fn an_older_client_is_asked_and_told() {
         server.message()["method"],
         "notifications/tools/list_changed"
     );
-    // A cancelled call says nothing more.
+    // A cancelled call says nothing more,
     server.send(&request(
         2,
         "tools/call",
@@ -239,6 +239,19 @@ fn an_older_client_is_asked_and_told() {
         json!({})
     );
     assert_eq!(server.message_within(Duration::from_millis(300)), None);
+    // but that it wants no answer any more.
+    server.send(&request(4, "tools/call", json!({ "name": "ask2" })));
+    let asked = server.message();
+    assert_eq!(asked["method"], "elicitation/create", "{asked:#}");
+    server.send(&cancel(4));
+    let withdrawn = server.message();
+    assert_eq!(
+        withdrawn["method"], "notifications/cancelled",
+        "{withdrawn:#}"
+    );
+    assert_eq!(withdrawn["params"]["requestId"], asked["id"]);
+    let (pong, others) = server.exchange(&request(5, "ping", json!({})));
+    assert_eq!((&pong["result"], others.len()), (&json!({}), 0));
 }
 
 #[test]

@@ -51,7 +51,12 @@ enum Fact {
     Ended(Value),
     /// It writes to this file, once.
     Effect(PathBuf),
+    /// Nobody answers it: it fails when its time is over. Since when it lives.
+    Doomed(Watch),
 }
+
+/// Life of a task: longer than any start takes, so that what can end does, and shorter than the test.
+const TTL: Duration = Duration::from_secs(20);
 
 type Facts = Vec<(String, Fact)>;
 
@@ -78,7 +83,7 @@ impl Client<'_> {
 
     /// `None`: the server is gone.
     fn one(&mut self, number: u64) -> Option<()> {
-        match self.dice.roll(5) {
+        match self.dice.roll(6) {
             0 => {
                 let ms = self.dice.roll(120);
                 self.create("sleep_required", json!({ "ms": ms }))?;
@@ -102,6 +107,10 @@ impl Client<'_> {
                 let id = self.create("write_and_wait", json!({ "path": path, "ms": 60 }))?;
                 let file = self.folder.join(file);
                 self.facts.push((id, Fact::Effect(file)));
+            }
+            4 => {
+                let id = self.create("ask_one", json!({}))?;
+                self.facts.push((id, Fact::Doomed(Watch::start())));
             }
             _ => {
                 let at = self.dice.roll(self.facts.len().max(1) as u64);
@@ -190,6 +199,17 @@ fn check(server: &Server, facts: &Facts) {
                 assert_eq!(ended["status"], "completed", "{ended:#}");
                 assert_eq!(text_of(&ended["result"]), text);
             }
+            // Its clock began a moment before ours: it may be over by now.
+            Fact::Doomed(since) if since.elapsed() < TTL => {
+                let now = task.get();
+                let due = ["input_required", "working", "failed"];
+                assert!(due.contains(&now["status"].as_str().unwrap()), "{now:#}");
+            }
+            Fact::Doomed(_) => {
+                let ended = over();
+                assert_eq!(ended["status"], "failed", "{ended:#}");
+                assert_eq!(ended["error"]["data"]["reason"], "expired", "{ended:#}");
+            }
             Fact::Cancelled => assert_eq!(over()["status"], "cancelled"),
             Fact::Ended(end) => assert_eq!(end_of(&task.get()), *end),
             Fact::Effect(file) => {
@@ -216,11 +236,12 @@ fn tidy(server: &Server, facts: &Facts) {
 }
 
 #[test]
-fn whatever_was_acknowledged_holds_after_a_kill_at_any_moment() {
+fn s01_whatever_was_acknowledged_holds_after_a_kill_at_any_moment() {
     let folder = TempDir::new().unwrap();
     let effects = folder.path().to_owned();
+    let ttl_ms = TTL.as_millis();
     let config = format!(
-        "[tasks]\ngrace_ms = 0\n[plugins.hostile.grants]\ndirectories = [{{ host = {effects:?}, guest = \"/effects\", write = true }}]\n[plugins.hostile.tools.write_and_wait]\ntask_support = \"required\"\n"
+        "[tasks]\ngrace_ms = 0\nttl_ms = {ttl_ms}\nkeep_ms = 86400000\n[plugins.hostile.grants]\ndirectories = [{{ host = {effects:?}, guest = \"/effects\", write = true }}]\n[plugins.hostile.tools.write_and_wait]\ntask_support = \"required\"\n"
     );
     let mut server = Server::start(&[FIXTURES, HOSTILE], &config);
     let (mut facts, mut starts) = (Facts::new(), Vec::new());
@@ -241,19 +262,32 @@ fn whatever_was_acknowledged_holds_after_a_kill_at_any_moment() {
         let older = facts.iter().skip(usize::try_from(older).unwrap()).take(5);
         check(&server, &older.cloned().collect());
         facts.extend(new);
+        if (round + 1) % REPORTED_EVERY == 0 {
+            report(&facts, &starts);
+        }
     }
-    starts.sort();
-    report(&format!(
-        "{} rounds, {} facts hold; start after a kill: median {:?}, longest {:?}",
-        starts.len(),
-        facts.len(),
-        starts[starts.len() / 2],
-        starts[starts.len() - 1],
-    ));
+    // The end of those whose time came; some are read again, and all are there.
+    let last = facts.iter().rev().take(1_000);
+    check(&server, &last.cloned().collect());
+    report(&facts, &starts);
     assert!(facts.len() > starts.len(), "nothing was told");
 }
 
+/// How many rounds pass until someone who looks sees that it goes on.
+const REPORTED_EVERY: u64 = 100;
+
 #[allow(clippy::print_stdout, reason = "seen with --nocapture")]
-fn report(text: &str) {
-    println!("{text}");
+fn report(facts: &Facts, starts: &[Duration]) {
+    let over =
+        |(_, fact): &&(String, Fact)| matches!(fact, Fact::Doomed(since) if since.elapsed() >= TTL);
+    let mut sorted = starts.to_vec();
+    sorted.sort();
+    println!(
+        "{} rounds, {} facts hold, {} of them of tasks whose time is over; start after a kill: median {} ms, longest {} ms",
+        starts.len(),
+        facts.len(),
+        facts.iter().filter(over).count(),
+        sorted[sorted.len() / 2].as_millis(),
+        sorted[sorted.len() - 1].as_millis(),
+    );
 }

@@ -6,6 +6,7 @@ use longshore_tests::server::{FIXTURES, Server, Task};
 use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
 use std::collections::HashSet;
+use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -92,6 +93,40 @@ fn t07_killed_in_the_middle_of_a_run() {
     long.wait("cancelled");
     asking.answer("color", accept(json!({ "color": "blue" })));
     assert_eq!(asking.wait_text(), "Ada likes blue");
+}
+
+#[test]
+fn the_name_of_a_job_elsewhere_is_kept_found_and_told_again() {
+    let config = "[plugins.fixtures.tools.external_id]\ntask_support = \"required\"\n";
+    let server = Server::start(&[FIXTURES], config);
+    let arguments = json!({ "id": "job-17", "ms": 60_000 });
+    let task = server.call_task("external_id", arguments);
+    let id = task.id.clone();
+    // It is on the disk before the guest goes on to what it does under that name.
+    wait_for("its progress", PATIENCE, || {
+        let task = task.get();
+        assert_eq!(task["status"], "working");
+        (task["statusMessage"] == "before None, after Some(\"job-17\")").then_some(())
+    });
+    let log = server.log_handle();
+    let home = server.kill();
+    let named = |line: &&str| line.contains(&id) && line.contains("job-17");
+    assert_eq!(log.text().lines().filter(named).count(), 1);
+    let mut find = Command::new(longshore_tests::server::binary());
+    find.args(["store", "find", "--external-id", "job-17", "--config"]);
+    find.arg(home.config()).arg("--data").arg(home.data());
+    let found = find.output().unwrap();
+    let found = String::from_utf8(found.stdout).unwrap();
+    assert!(found.contains(&id), "{found}");
+    // The run that follows is told what the one before said.
+    let server = Server::start_in(home);
+    let task = server.task(&id);
+    wait_for("its progress", PATIENCE, || {
+        let task = task.get();
+        let told = "before Some(\"job-17\"), after Some(\"job-17\")";
+        (task["statusMessage"] == told).then_some(())
+    });
+    task.cancel().result();
 }
 
 #[test]

@@ -8,6 +8,7 @@
     reason = "a test ends where it cannot go on, and says where that was"
 )]
 
+pub mod archive;
 pub mod client;
 mod home;
 pub mod http;

@@ -95,9 +95,21 @@ impl Server {
     /// # Panics
     /// If it has ended.
     pub fn memory_bytes(&self) -> u64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most resident memory that it ever had.
+    ///
+    /// # Panics
+    /// If it has ended.
+    pub fn memory_bytes_at_most(&self) -> u64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let kib = status.lines().find_map(|line| {
-            let size = line.strip_prefix("VmRSS:")?.strip_suffix("kB")?;
+            let size = line.strip_prefix(name)?.strip_suffix("kB")?;
             size.trim().parse::<u64>().ok()
         });
         kib.unwrap() << 10

@@ -21,6 +21,7 @@ pub(crate) mod generated {
         imports: {
             "longshore:plugin/task.request-input": async | trappable,
             "longshore:plugin/task.begin": async | trappable,
+            "longshore:plugin/task.set-external-id": async | trappable,
             default: trappable,
         },
         exports: { default: async },

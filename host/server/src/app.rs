@@ -14,6 +14,7 @@ use crate::runner::{GuestRunner, Wording};
 use crate::seal::Sealer;
 use crate::start;
 use crate::stdio;
+use crate::waiting_room::WaitingRoom;
 use crate::wire::question::check_question;
 use anyhow::Context as _;
 use longshore_runtime::{Compiler, Runtime};
@@ -78,6 +79,8 @@ pub(crate) struct App {
     pub(crate) sessions: Sessions,
     /// Questions that older clients were asked.
     pub(crate) questions_asked: Arc<AtomicU64>,
+    /// What guests of plain calls hold that wait in memory for answers.
+    pub(crate) waiting_room: WaitingRoom,
     /// Guests that wait in memory for answers of older clients.
     pub(crate) lingering: Arc<Semaphore>,
     /// How often each caller calls tools.
@@ -202,6 +205,7 @@ impl App {
         let hub = Hub::new(listen.streams_max, listen.streams_per_client_max);
         let sessions = Sessions::new(config.sessions.clone());
         let lingering = Arc::new(Semaphore::new(lingering_max(&config)));
+        let waiting_room = WaitingRoom::new(config.tasks.waiting_bytes_max);
         let call_rate = CallRate::new(config.host.calls_per_minute);
         Ok(Self {
             hub,
@@ -218,6 +222,7 @@ impl App {
             sessions,
             call_rate,
             questions_asked: Arc::default(),
+            waiting_room,
             lingering,
             catalogue: Served::default(),
             ready: AtomicBool::new(false),
@@ -283,6 +288,7 @@ fn engine_settings(config: &Config) -> longshore_tasks::Settings {
         keep_ms: config.tasks.keep_ms,
         linger_ms: config.tasks.linger_ms,
         lingering_max: lingering_max(config),
+        waiting_bytes_max: usize::try_from(config.tasks.waiting_bytes_max).unwrap_or(usize::MAX),
         running_bytes_max: usize::try_from(config.tasks.running_bytes_max).unwrap_or(usize::MAX),
         grace_ms: config.tasks.grace_ms,
         patience: longshore_tasks::Patience {

@@ -69,6 +69,9 @@ pub(crate) fn of_task(reason: Reason, speaker: &Speaker) -> WireError {
         Reason::Diverged => format!(
             "{speaker} asked something else when it was run again; call it again, and if it stays, tell its author"
         ),
+        Reason::NoRoom => format!(
+            "{speaker} asked, but the calls that wait for answers and cannot leave memory take all that the server has for them; check what it did, then call again later (the operator can raise tasks.waiting_bytes_max)"
+        ),
         _ => format!("the run of {speaker} broke down in the server; see its log"),
     };
     internal(message, &data(reason.as_str(), speaker))

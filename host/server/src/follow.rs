@@ -245,7 +245,10 @@ impl<'a> Following<'a> {
                 }
             }
             Step::Log(message) => notices.send(notification::log(&message)),
-            Step::ExternalId(id) => self.call.external_id = Some(id),
+            Step::ExternalId(id) => {
+                self.call.external_id = Some(id);
+                self.run.proceed();
+            }
             Step::Begin if plan == Plan::AskFirst => return Turn::BecomeTask { begins: true },
             Step::Begin => self.run.proceed(),
             Step::Effect => {
@@ -363,10 +366,10 @@ impl<'a> Following<'a> {
         let questions = checkpoint.questions.iter();
         let asked = questions.map(|asked| session.ask(&asked.request, patience, notices));
         let mut asked = Box::pin(join_all(asked));
-        let linger = match app.lingering.clone().try_acquire_owned() {
-            Ok(place) => Some((place, Duration::from_millis(app.config.tasks.linger_ms))),
-            Err(_) => None,
-        };
+        let place = app.lingering.clone().try_acquire_owned().ok();
+        let room = app.waiting_room.take(self.run.held_bytes());
+        let stays = Duration::from_millis(app.config.tasks.linger_ms);
+        let linger = place.zip(room).map(|place| (place, stays));
         let Some(record) = checkpoint.record.clone() else {
             // What cannot be replayed has to wait in memory, so it must have found a place there.
             let answers = match linger {
@@ -420,12 +423,14 @@ impl<'a> Following<'a> {
         });
         let state = sealed.or_else(|| {
             let (plugin, call, run) = (self.plugin, self.call, self.run);
+            let room = app.waiting_room.take(run.held_bytes())?;
             let parked = ParkedCall {
                 binding,
                 plugin,
                 call,
                 run,
                 checkpoint,
+                _room: room,
             };
             app.parked.park(parked, app.clock.now_ms())
         });

@@ -40,11 +40,13 @@ impl Leftovers {
                 return;
             }
         };
-        let over = self
-            .since_ms
-            .iter()
-            .filter(|(_, since_ms)| is_over(since_ms));
-        for (version, _) in over.filter(|(version, _)| !tasks.contains(version.as_str())) {
+        let known = self.since_ms.iter_mut();
+        for (version, since_ms) in known.filter(|(_, since_ms)| is_over(since_ms)) {
+            if tasks.contains(version.as_str()) {
+                // To look at all tasks takes a while, with many of them: not again by the next sweep.
+                *since_ms = now_ms;
+                continue;
+            }
             match app.runtime.forget_version(version) {
                 Ok(()) => tracing::debug!(%version, "the bytes of a version are kept no longer"),
                 Err(error) => {

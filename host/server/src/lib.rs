@@ -15,7 +15,7 @@
 //! - `in_flight`: requests by their ids, where they share a connection.
 //! - `listen`: streams of notifications.
 //! - `catalogue`: what is served. Knows no request. `start`: what waits for it when the server starts.
-//! - `call`, `errand`, `follow`, `parked`, `seal`: work for a plugin, over several rounds.
+//! - `call`, `errand`, `follow`, `parked`, `waiting_room`, `seal`: work for a plugin, over several rounds.
 //! - `runner`, `result`, `answer`, `failure`: the adapter between tasks and guests, and the wording of what went right or wrong.
 //! - `schema`: JSON Schemas of strangers.
 //! - `fuzzing`: what fuzz targets call; not in the program.
@@ -66,6 +66,7 @@ mod stdio;
 mod store_command;
 mod strict;
 mod task_methods;
+mod waiting_room;
 mod wire;
 
 pub use cli::run;

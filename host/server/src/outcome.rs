@@ -47,6 +47,14 @@ impl Notices {
     }
 }
 
+/// Drop a call that is not wanted any more; what it has to say at its end comes back: its open questions are withdrawn. What it
+/// said before, and nobody has written yet, is not wanted either.
+pub(crate) fn last_words<C>(call: C, feed: &mut mpsc::Receiver<String>) -> Vec<String> {
+    while feed.try_recv().is_ok() {}
+    drop(call);
+    std::iter::from_fn(|| feed.try_recv().ok()).collect()
+}
+
 /// How a request ended.
 #[derive(Debug)]
 pub(crate) struct Outcome {

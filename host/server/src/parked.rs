@@ -4,6 +4,7 @@
 //! goes on.
 
 use crate::seal::Binding;
+use crate::waiting_room::Taken;
 use longshore_runtime::{Call, Plugin, Run};
 use longshore_tasks::Checkpoint;
 use parking_lot::Mutex;
@@ -24,6 +25,8 @@ pub(crate) struct ParkedCall {
     pub(crate) call: Call,
     pub(crate) run: Run,
     pub(crate) checkpoint: Checkpoint,
+    /// For what its guest holds.
+    pub(crate) _room: Taken,
 }
 
 /// The calls that are parked.

@@ -122,7 +122,7 @@ pub(crate) struct TaskRun {
     news: VecDeque<tasks::Step>,
     /// What the guest waits to be answered.
     asked: Vec<Question>,
-    /// The guest waits at `begin`.
+    /// The guest waits at `begin`, or for its name elsewhere to be stored.
     begins: bool,
     /// The guest waits to have its first effect.
     acts: bool,
@@ -212,7 +212,10 @@ impl TaskRun {
             Step::Progress(progress) => tasks::Step::Progress {
                 message: progress.message,
             },
-            Step::ExternalId(id) => tasks::Step::ExternalId(id),
+            Step::ExternalId(id) => {
+                self.begins = true;
+                tasks::Step::ExternalId(id)
+            }
             Step::NeedsInput { questions, record } => {
                 self.asked = wire_questions(&questions);
                 let record = record.map(Record::into_bytes);
@@ -257,6 +260,13 @@ impl tasks::Run for TaskRun {
         let answers = typed_answers(&std::mem::take(&mut self.asked), &answers);
         if let Guest::Running(run) = &self.guest {
             run.answer(answers);
+        }
+    }
+
+    fn held_bytes(&self) -> usize {
+        match &self.guest {
+            Guest::Running(run) => run.held_bytes(),
+            Guest::Starting(_) => 0,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::ladder::{self, Envelope};
 use crate::legacy::session::Session;
 use crate::legacy::{self, handshake};
 use crate::message::{self, Message, Notification, Request};
-use crate::outcome::{Notices, Outcome};
+use crate::outcome::{Notices, Outcome, last_words};
 use crate::start;
 use crate::wire::{WireError, rpc, subscription};
 use futures::future::BoxFuture;
@@ -267,14 +267,19 @@ struct Going {
 }
 
 impl Going {
-    /// Move the call on, and write what it says, in order. A cancelled one says nothing more.
-    async fn carry(mut self, call: BoxFuture<'static, Outcome>) {
+    /// Move the call on, and write what it says, in order. A cancelled one only withdraws what it asked.
+    async fn carry(mut self, mut call: BoxFuture<'static, Outcome>) {
         let (cancelled, cut_off) = (self.place.cancelled(), self.cut_off.clone());
         let done = tokio::select! {
             biased;
-            () = cancelled => return,
+            () = cancelled => {
+                for notice in last_words(call, &mut self.feed) {
+                    self.write(notice).await;
+                }
+                return;
+            }
             () = cut_off.cancelled() => false,
-            () = self.follow(call) => true,
+            () = self.follow(&mut call) => true,
         };
         if !done {
             let why = "the input has ended, and the call took too long after it";
@@ -287,13 +292,13 @@ impl Going {
         }
     }
 
-    async fn follow(&mut self, mut call: BoxFuture<'static, Outcome>) {
+    async fn follow(&mut self, call: &mut BoxFuture<'static, Outcome>) {
         let outcome = loop {
             tokio::select! {
                 biased;
                 // The call waits meanwhile: one who does not read gets the latest, not all.
                 Some(notice) = self.feed.recv() => self.write(notice).await,
-                outcome = &mut call => break outcome,
+                outcome = &mut *call => break outcome,
             }
         };
         while let Ok(notice) = self.feed.try_recv() {

@@ -235,6 +235,10 @@ impl Run for Asks {
         self.answered = true;
     }
 
+    fn held_bytes(&self) -> usize {
+        0
+    }
+
     fn cancel(&mut self) {}
 }
 

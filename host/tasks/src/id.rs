@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_do_not_repeat_and_have_no_fixed_byte() {
+    fn t12_ten_thousand_ids_do_not_repeat_and_have_no_fixed_byte() {
         let ids: HashSet<TaskId> = (0..10_000).map(|_| TaskId::random().unwrap()).collect();
         assert_eq!(ids.len(), 10_000);
         for place in 0..TaskId::BYTES {

@@ -17,7 +17,7 @@ pub enum Step {
         /// What it says to the user, if anything.
         message: Option<String>,
     },
-    /// It named its job elsewhere; stored at once.
+    /// It named its job elsewhere; stored before `step` is called again.
     ExternalId(String),
     /// It is about to do something that shows outside, and must not be done twice unasked. Stored
     /// before `step` is called again, which is when it may do it.
@@ -46,6 +46,9 @@ pub trait Run: Send {
 
     /// Answers all the questions of the last `NeedsInput`, in the order asked. Must not block.
     fn answer(&mut self, answers: Vec<(String, Payload)>);
+
+    /// What it holds in memory while it waits, in bytes: an upper bound. Asked between `NeedsInput` and `answer`.
+    fn held_bytes(&self) -> usize;
 
     /// Tells the guest that its caller wants it to stop. Called at most once; must not block.
     fn cancel(&mut self);
@@ -80,6 +83,8 @@ pub enum Reason {
     CrashLoop,
     /// Replayed, it did not ask what its record says it asked.
     Diverged,
+    /// It asked and cannot leave memory, where there is no room for it.
+    NoRoom,
     /// Its run panicked or broke the contract of [`Run`].
     Broken,
 }
@@ -92,6 +97,7 @@ impl Reason {
             Self::Interrupted => "interrupted",
             Self::CrashLoop => "crash_loop",
             Self::Diverged => "diverged",
+            Self::NoRoom => "no_room",
             Self::Broken => "broken",
         }
     }

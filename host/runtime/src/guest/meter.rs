@@ -7,9 +7,13 @@ use wasmtime::{ResourceLimiter, Result, format_err};
 /// Instances, tables and memories in one component; Python guests come close to 16 instances.
 const PARTS_MAX: usize = 32;
 
+/// An element of a table: a pointer.
+const ELEMENT_BYTES: usize = size_of::<usize>();
+
 pub(crate) struct Meter {
     memory_bytes: u64,
     memory_bytes_max: u64,
+    table_elements: usize,
     table_elements_max: usize,
     refusals: Refusals,
 }
@@ -19,6 +23,7 @@ impl Meter {
         Self {
             memory_bytes: 0,
             memory_bytes_max: limits.memory_bytes,
+            table_elements: 0,
             table_elements_max: limits.table_elements as usize,
             refusals: refusals.clone(),
         }
@@ -27,6 +32,12 @@ impl Meter {
     /// All memory that was ever there: a module's memory does not shrink.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.memory_bytes
+    }
+
+    /// The same, and all tables: what the guest may have written to.
+    pub(crate) fn held_bytes(&self) -> usize {
+        let memory_bytes = usize::try_from(self.memory_bytes).unwrap_or(usize::MAX);
+        memory_bytes.saturating_add(self.table_elements.saturating_mul(ELEMENT_BYTES))
     }
 }
 
@@ -51,9 +62,11 @@ impl ResourceLimiter for Meter {
         Err(format_err!("the host has no memory for the guest: {error}"))
     }
 
-    fn table_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> Result<bool> {
+    fn table_growing(&mut self, current: usize, desired: usize, _: Option<usize>) -> Result<bool> {
         let fits = desired <= self.table_elements_max;
-        if !fits {
+        if fits {
+            self.table_elements += desired.saturating_sub(current);
+        } else {
             self.refusals.exceed(Limit::TableElements);
         }
         Ok(fits)

@@ -127,6 +127,7 @@ impl Guest {
         let count = questions.len();
         let record = self.tape.record();
         self.seat.shared.stop_clock();
+        self.seat.shared.hold(self.held_bytes());
         let step = Step::NeedsInput { questions, record };
         // If the holder is gone, so will be this guest: the wait below ends with its future.
         let _ = self.seat.steps.send(step).await;

@@ -98,12 +98,7 @@ impl task::Host for Guest {
         }
         // The questions before and after are two name spaces.
         self.keys.clear();
-        self.seat.shared.stop_clock();
-        if self.seat.steps.send(Step::Begin).await.is_ok() {
-            // Without a reply the holder is gone, and the guest with it.
-            let _ = self.seat.replies.recv().await;
-        }
-        self.seat.shared.start_clock();
+        self.tell_and_wait(Step::Begin).await;
         Ok(())
     }
 
@@ -141,7 +136,10 @@ impl task::Host for Guest {
         Ok(id)
     }
 
-    fn set_external_id(&mut self, id: String) -> Result<std::result::Result<(), ExternalIdError>> {
+    async fn set_external_id(
+        &mut self,
+        id: String,
+    ) -> Result<std::result::Result<(), ExternalIdError>> {
         let visible = id.bytes().all(|byte| byte.is_ascii_graphic());
         if id.is_empty() || id.len() > EXTERNAL_ID_BYTES_MAX || !visible {
             return Ok(Err(ExternalIdError::Invalid(format!(
@@ -149,14 +147,24 @@ impl task::Host for Guest {
             ))));
         }
         self.external_id = Some(id.clone());
-        if !self.repeats_itself() {
-            let _ = self.seat.steps.try_send(Step::ExternalId(id));
+        if !self.repeats_itself() && !self.seat.listing {
+            self.tell_and_wait(Step::ExternalId(id)).await;
         }
         Ok(Ok(()))
     }
 }
 
 impl Guest {
+    /// Reports a step and waits until the holder lets the guest go on.
+    async fn tell_and_wait(&mut self, step: Step) {
+        self.seat.shared.stop_clock();
+        if self.seat.steps.send(step).await.is_ok() {
+            // Without a reply the holder is gone, and the guest with it.
+            let _ = self.seat.replies.recv().await;
+        }
+        self.seat.shared.start_clock();
+    }
+
     /// An error of a tool, with what was denied or too much: the guest itself may not know why it failed.
     fn telling_refusals(&self, mut result: CallResult) -> CallResult {
         if result.is_error {

@@ -63,7 +63,8 @@ pub enum Step {
     Progress(Progress),
     /// A message for the client.
     Log(LogMessage),
-    /// The guest has an id of its own for the call.
+    /// The guest has an id of its own for the call, and waits for [`Run::proceed`]: what it does under that id may need it after a
+    /// crash.
     ExternalId(String),
     /// The questions are settled; the guest waits for [`Run::proceed`].
     Begin,
@@ -133,12 +134,17 @@ impl Run {
         self.guest.as_ref().map(|(plugin, _)| plugin)
     }
 
+    /// What the guest holds in memory while it waits for answers, at most, in bytes. Known from [`Step::NeedsInput`] on.
+    pub fn held_bytes(&self) -> usize {
+        self.shared.held_bytes()
+    }
+
     /// Answer the questions of the last [`Step::NeedsInput`], in their order.
     pub fn answer(&self, answers: Vec<InputAnswer>) {
         self.reply(Reply::Answers(answers));
     }
 
-    /// Let the guest go on after [`Step::Begin`].
+    /// Let the guest go on after [`Step::Begin`] or [`Step::ExternalId`].
     pub fn proceed(&self) {
         self.reply(Reply::Proceed);
     }

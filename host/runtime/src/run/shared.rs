@@ -1,10 +1,11 @@
-//! What the guest's task and the holder of a run both see: the wish to end, the result's being there, the time that is left.
+//! What the guest's task and the holder of a run both see: the wish to end, the result's being there, the time that is left, the
+//! memory that is held.
 //!
 //! It must not know of guests or steps.
 
 use crate::clock;
 use parking_lot::Mutex;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::{Notify, watch};
 
@@ -16,6 +17,7 @@ pub(crate) struct Shared {
     dead: AtomicBool,
     completed: AtomicBool,
     complete: Notify,
+    held_bytes: AtomicUsize,
     permitted: watch::Sender<bool>,
     budget: Mutex<Budget>,
     budget_changed: Notify,
@@ -37,6 +39,7 @@ impl Shared {
             dead: AtomicBool::new(false),
             completed: AtomicBool::new(false),
             complete: Notify::new(),
+            held_bytes: AtomicUsize::new(0),
             permitted: watch::Sender::new(false),
             budget: Mutex::new(Budget {
                 left: wall_time,
@@ -88,6 +91,16 @@ impl Shared {
     /// Resolves once there is a result.
     pub(crate) async fn completion(&self) {
         self.complete.notified().await;
+    }
+
+    /// The guest holds so much while it waits.
+    pub(crate) fn hold(&self, bytes: usize) {
+        // Relaxed: who reads it has heard of the wait by a channel.
+        self.held_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.held_bytes.load(Ordering::Relaxed)
     }
 
     /// Effects may happen.

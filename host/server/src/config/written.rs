@@ -214,6 +214,8 @@ pub(crate) struct Tasks {
     pub(crate) linger_ms: u64,
     /// How many guests may stay so at once; never more than a quarter of `limits.concurrent_runs`.
     pub(crate) lingering_max: u32,
+    /// What guests that wait for answers may hold in memory together, in bytes; those of plain calls have as much again.
+    pub(crate) waiting_bytes_max: u64,
     /// What the calls of running tasks may take in memory together, in bytes.
     pub(crate) running_bytes_max: u64,
     /// How long a cancelled guest may go on, in milliseconds.
@@ -235,6 +237,8 @@ impl Default for Tasks {
             linger_ms: 30_000,
             // They hold slots that calls may be waiting for.
             lingering_max: 128,
+            // A guest in Rust counts 1.3 MiB, one in Python some 30.
+            waiting_bytes_max: 512 << 20,
             // Some ten thousand tasks of usual size.
             running_bytes_max: 256 << 20,
             grace_ms: 1_000,

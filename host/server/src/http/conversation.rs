@@ -13,7 +13,7 @@ use crate::in_flight::Place;
 use crate::legacy::{self, handshake};
 use crate::listen::hub::Seat;
 use crate::message::{Notification, Request, Response as ClientResponse};
-use crate::outcome::Notices;
+use crate::outcome::{Notices, last_words};
 use crate::wire::legacy::Revision;
 use crate::wire::{WireError, rpc};
 use axum::body::Body;
@@ -164,11 +164,17 @@ impl Going {
                 outcome = &mut call => break Some(outcome),
             }
         };
-        drop(call);
-        if let (Some(feed), Some(_)) = (&mut feed, &outcome) {
-            while let Ok(notice) = feed.try_recv() {
-                self.stream.push(&notice);
+        match (&mut feed, &outcome) {
+            (Some(feed), None) => {
+                let words = last_words(call, feed);
+                words.iter().for_each(|notice| self.stream.push(notice));
             }
+            (Some(feed), Some(_)) => {
+                while let Ok(notice) = feed.try_recv() {
+                    self.stream.push(&notice);
+                }
+            }
+            (None, _) => drop(call),
         }
         let response = outcome.map(|outcome| rpc::response(Some(&id), &outcome.result));
         self.stream.end(response);

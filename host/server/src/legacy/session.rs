@@ -126,7 +126,7 @@ impl Session {
     /// Ask the client something, the wire text of a question. Whatever comes of it is for the guest; an answer that does not
     /// fit is asked for again.
     ///
-    /// Dropping the future stops the waiting; an answer that comes later is left alone.
+    /// Dropping the future stops the waiting: the question is withdrawn, and an answer that comes later is left alone.
     pub(crate) async fn ask(
         &self,
         question: &str,
@@ -157,7 +157,7 @@ impl Session {
         patience: Duration,
         notices: &Notices,
     ) -> Result<String, InputAnswer> {
-        let waiting = self.questions.open();
+        let mut waiting = self.questions.open();
         let id = waiting.id;
         let request = legacy::question(self.revision, id, question)
             .map_err(|unknown| refused(-32602, &unknown))?;
@@ -167,18 +167,14 @@ impl Session {
             let never = "the client was not asked: it has to send notifications/initialized first";
             refused(-32600, never)
         })?;
-        let mut sent = false;
         let answered = async {
             notices.ask(request).await;
-            sent = true;
-            waiting.answer().await
+            waiting.sent_by = Some(notices);
+            waiting.answered().await
         };
         match timeout(patience, answered).await {
             Ok(answer) => answer.map_err(|error| client_error(&error)),
             Err(_) => {
-                if sent {
-                    notices.send(legacy::cancelled(id, "no answer came in time"));
-                }
                 let within_ms = patience.as_millis();
                 let message = format!("the client did not answer within {within_ms} ms");
                 Err(refused(-32603, &message))
@@ -295,6 +291,7 @@ impl Questions {
             questions: self,
             id,
             answer,
+            sent_by: None,
         }
     }
 
@@ -307,22 +304,32 @@ impl Questions {
     }
 }
 
-/// A question that waits for its answer; forgotten when dropped.
+/// A question that waits for its answer. Dropped without one it is forgotten, and withdrawn if the client has it.
 struct Waiting<'a> {
     questions: &'a Questions,
     id: u64,
     answer: oneshot::Receiver<Answer>,
+    /// By what it went to the client, if it did.
+    sent_by: Option<&'a Notices>,
 }
 
 impl Waiting<'_> {
-    async fn answer(mut self) -> Answer {
+    async fn answered(&mut self) -> Answer {
         let gone = || Err(r#"{"code":-32603,"message":"the answer got lost"}"#.to_owned());
-        (&mut self.answer).await.unwrap_or_else(|_| gone())
+        let answer = (&mut self.answer).await.unwrap_or_else(|_| gone());
+        self.sent_by = None;
+        answer
     }
 }
 
 impl Drop for Waiting<'_> {
     fn drop(&mut self) {
         self.questions.waiting.lock().remove(&self.id);
+        if let Some(notices) = self.sent_by {
+            notices.send(legacy::cancelled(
+                self.id,
+                "no answer is waited for any more",
+            ));
+        }
     }
 }

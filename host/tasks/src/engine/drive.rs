@@ -3,6 +3,7 @@
 //! The driver owns the run. It learns of answers, wishes and ends made by others by looking at the
 //! durable state when its bell rings.
 
+use std::future::pending;
 use std::ops::ControlFlow::{self, Break, Continue};
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use tokio::sync::OwnedSemaphorePermit;
 
 use super::keys::Keys;
 use super::live::{Claim, Seat};
+use super::waiting::Place;
 use super::{EngineError, Inner};
 use crate::decide::{Command, Opening, cancellation, opening};
 use crate::id::TaskId;
@@ -50,8 +52,8 @@ enum Posture {
     /// It asked. `None`: it is kept whatever it takes.
     Waiting {
         until_ms: Option<u64>,
-        /// Its place among those that linger, given back with the posture.
-        _place: Option<OwnedSemaphorePermit>,
+        /// Its place among those that wait, given back with the posture.
+        place: Option<Place>,
     },
 }
 
@@ -127,10 +129,10 @@ impl Driver {
             Seed::Adopted(run, task) => {
                 let waits = task.outstanding().next().is_some();
                 let pinned = task.is_pinned();
-                let posture = if waits {
-                    inner.waiting(pinned)
-                } else {
-                    Posture::Running
+                let posture = match waits.then(|| inner.waiting(run.as_ref(), pinned)) {
+                    Some(Some(waiting)) => waiting,
+                    Some(None) => return Err(inner.fail(&task.id, Reason::NoRoom).await),
+                    None => Posture::Running,
                 };
                 (*task, run, posture)
             }
@@ -185,6 +187,7 @@ impl Driver {
             () = stop.cancelled() => Happened::Stopped,
             () = self.seat.bell.notified() => Happened::Rung,
             () = self.inner.ports.clock.sleep_until(due_ms) => Happened::Due,
+            () = told_to_leave(&self.posture), if self.grace_ends_ms.is_none() => Happened::Due,
             step = self.run.step(), if !waits => Happened::Stepped(step),
         }
     }
@@ -260,7 +263,11 @@ impl Driver {
                     .inner
                     .insist(&self.id, |_| Command::Name(external_id.clone()));
                 match stored.await {
-                    Ok(_) => Continue(()),
+                    Ok(_) => {
+                        // By this line an operator finds the task of a job.
+                        tracing::info!(task = %self.id, external_id, "the tool named its job elsewhere");
+                        Continue(())
+                    }
                     Err(error) => self.give_up(&error),
                 }
             }
@@ -306,6 +313,11 @@ impl Driver {
             .into_iter()
             .map(|question| self.keys.outward(question));
         let checkpoint = Checkpoint::new(questions.collect(), record);
+        let pinned = self.pinned || checkpoint.is_pinned();
+        // Before it is written: a question that nobody can wait with must not be seen.
+        let Some(waiting) = self.wait(pinned) else {
+            return self.fail(Reason::NoRoom).await;
+        };
         let message = self.message();
         let ask = |_: &Task| Command::Ask {
             checkpoint: checkpoint.clone(),
@@ -314,8 +326,8 @@ impl Driver {
         match self.inner.insist(&self.id, ask).await {
             Ok(task) if task.outcome.is_some() => Break(Exit::Ended),
             Ok(_) => {
-                self.pinned |= checkpoint.is_pinned();
-                self.posture = self.inner.waiting(self.pinned);
+                self.pinned = pinned;
+                self.posture = waiting;
                 Continue(())
             }
             Err(EngineError::Illegal(illegal)) => {
@@ -324,6 +336,17 @@ impl Driver {
             }
             Err(error) => self.give_up(&error),
         }
+    }
+
+    fn wait(&self, pinned: bool) -> Option<Posture> {
+        if self.grace_ends_ms.is_some() {
+            // It gets no answer and ends in a moment: nobody leaves for that.
+            return Some(Posture::Waiting {
+                until_ms: None,
+                place: None,
+            });
+        }
+        self.inner.waiting(self.run.as_ref(), pinned)
     }
 
     /// Durable before the run goes on: a crash right after its effect must find it pinned.
@@ -359,8 +382,7 @@ impl Driver {
     }
 
     async fn fail(&mut self, reason: Reason) -> Flow {
-        let inner = Arc::clone(&self.inner);
-        self.end(|task| inner.failure(reason, &task.call)).await
+        Break(self.inner.fail(&self.id, reason).await)
     }
 
     /// Makes the end durable; the run is dropped after it.
@@ -376,20 +398,45 @@ impl Driver {
     }
 }
 
-impl Inner {
-    fn waiting(&self, pinned: bool) -> Posture {
-        let now_ms = self.now_ms();
-        if pinned {
-            return Posture::Waiting {
-                until_ms: None,
-                _place: None,
-            };
-        }
-        let place = Arc::clone(&self.lingering).try_acquire_owned().ok();
-        let linger_ms = place.as_ref().map_or(0, |_| self.settings.linger_ms);
+/// Resolves when another run has the place of this one; never if it waits without one, or does not wait.
+async fn told_to_leave(posture: &Posture) {
+    match posture {
         Posture::Waiting {
-            until_ms: Some(now_ms.saturating_add(linger_ms)),
-            _place: place,
+            place: Some(place), ..
+        } => place.leave.cancelled().await,
+        _ => pending().await,
+    }
+}
+
+impl Inner {
+    /// How a run waits that has asked. `None`: it would have to stay in memory, and there is no room.
+    fn waiting(&self, run: &dyn Run, pinned: bool) -> Option<Posture> {
+        if pinned {
+            let place = Some(self.waiting.stay(run.held_bytes())?);
+            return Some(Posture::Waiting {
+                until_ms: None,
+                place,
+            });
+        }
+        let linger_ms = self.settings.linger_ms;
+        let lingers = linger_ms > 0;
+        let place = lingers.then(|| self.waiting.linger(run.held_bytes()));
+        let place = place.flatten();
+        let linger_ms = place.as_ref().map_or(0, |_| linger_ms);
+        Some(Posture::Waiting {
+            until_ms: Some(self.now_ms().saturating_add(linger_ms)),
+            place,
+        })
+    }
+
+    /// The task fails by the engine's own word; its run is dropped after it.
+    async fn fail(self: &Arc<Self>, id: &TaskId, reason: Reason) -> Exit {
+        match self
+            .insist(id, |task| self.failure(reason, &task.call))
+            .await
+        {
+            Ok(_) => Exit::Ended,
+            Err(error) => self.give_up(id, &error),
         }
     }
 

@@ -10,13 +10,10 @@ use std::sync::Arc;
 use futures::{StreamExt as _, stream};
 use tokio::sync::Semaphore;
 
-use super::{EngineError, Inner};
+use super::{EngineError, ID_PAGE, Inner};
 use crate::decide::{Command, Revival, cancellation, revival};
 use crate::id::TaskId;
 use crate::state::Task;
-
-/// How many ids are read at once; a page of a few kilobytes.
-const PAGE: usize = 256;
 
 /// A task that needs a run, in the order of its making: 24 bytes each.
 type Queued = (u64, TaskId);
@@ -28,13 +25,13 @@ pub(super) async fn recover(inner: &Arc<Inner>) -> Result<(), EngineError> {
     let parallel = inner.settings.recovery_parallel.max(1) as usize;
     let (mut after, mut found, mut queue) = (None, 0, Vec::new());
     loop {
-        let page = inner.ports.store.unfinished(after, PAGE).await?;
+        let page = inner.ports.store.unfinished(after, ID_PAGE).await?;
         found += page.len();
         let revived = stream::iter(&page).map(|id| inner.revive(id, crashed));
         let revived: Vec<_> = revived.buffer_unordered(parallel).collect().await;
         queue.extend(revived.into_iter().flatten());
         after = page.last().copied();
-        if page.len() < PAGE {
+        if page.len() < ID_PAGE {
             break;
         }
     }

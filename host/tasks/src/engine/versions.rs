@@ -2,17 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::{Engine, EngineError};
-
-/// How many ids are read at once; a page of a few kilobytes.
-const PAGE: usize = 256;
+use super::{Engine, EngineError, ID_PAGE};
 
 impl Engine {
     /// The versions that unfinished tasks belong to. It reads each of these tasks, so it is for now and then.
     pub async fn versions_in_use(&self) -> Result<BTreeSet<String>, EngineError> {
         let (mut versions, mut after) = (BTreeSet::new(), None);
         loop {
-            let page = self.inner.ports.store.unfinished(after, PAGE).await?;
+            let page = self.inner.ports.store.unfinished(after, ID_PAGE).await?;
             for id in &page {
                 match self.inner.load(id).await {
                     Ok((task, _)) => {
@@ -24,7 +21,7 @@ impl Engine {
                 }
             }
             after = page.last().copied();
-            if page.len() < PAGE {
+            if page.len() < ID_PAGE {
                 return Ok(versions);
             }
         }

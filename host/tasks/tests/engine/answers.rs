@@ -2,7 +2,7 @@
 
 use std::sync::atomic::Ordering;
 
-use longshore_tasks::Status;
+use longshore_tasks::{Checkpoint, Status, Step};
 
 use crate::world::*;
 
@@ -128,10 +128,105 @@ async fn only_so_many_runs_linger() {
         reach(&engine, id, Status::InputRequired).await;
     }
     world.until_in_memory(2).await;
-    for id in &ids {
+    // It was the oldest that left: the others go on in place.
+    for (id, started) in ids.iter().rev().zip([5, 5, 6, 7, 8]) {
         answer(&engine, id, &[("a", "1")]).await;
         reach(&engine, id, Status::Completed).await;
+        assert_eq!(world.scripts.started(), started);
     }
+}
+
+#[tokio::test]
+async fn waiting_runs_hold_only_so_much_memory() {
+    let mut world = World::lingering(30_000);
+    world.settings.waiting_bytes_max = 100;
+    let engine = world.engine().await;
+    let mut ids = Vec::new();
+    for script in ["hold:40 ask:a finish", "hold:50 ask:a finish"] {
+        ids.push(create(&engine, script).await);
+        reach(&engine, &ids[ids.len() - 1], Status::InputRequired).await;
+    }
+    settle().await;
+    assert_eq!(world.scripts.in_memory(), 2);
+    for (script, left) in [
+        ("hold:20 ask:a finish", 2),
+        ("hold:100 ask:a finish", 1),
+        ("hold:101 ask:a finish", 1),
+    ] {
+        ids.push(create(&engine, script).await);
+        reach(&engine, &ids[ids.len() - 1], Status::InputRequired).await;
+        world.until_in_memory(left).await;
+    }
+    for id in &ids {
+        answer(&engine, id, &[("a", "1")]).await;
+        let done = reach(&engine, id, Status::Completed).await;
+        assert_eq!(done.result.as_deref(), Some("done a=1"));
+    }
+    // All but the one that waited in memory to the end started again.
+    assert_eq!(world.scripts.started(), 2 * ids.len() - 1);
+}
+
+#[tokio::test]
+async fn a_pinned_run_without_room_fails_and_says_so() {
+    let mut world = World::lingering(30_000);
+    world.settings.waiting_bytes_max = 100;
+    let engine = world.engine().await;
+    let small = create(&engine, "hold:60 ask:a finish").await;
+    reach(&engine, &small, Status::InputRequired).await;
+    let first = create(&engine, "hold:60 pin:a finish").await;
+    reach(&engine, &first, Status::InputRequired).await;
+    world.until_in_memory(1).await;
+    let mut changes = engine.changes();
+    let second = create(&engine, "hold:60 pin:a finish").await;
+    let failed = reach(&engine, &second, Status::Failed).await;
+    assert_eq!(failed.error.as_deref(), Some("no_room in scripts"));
+    // Made and ended: a question that has no room is never shown.
+    assert_eq!(changes.try_recv(), Ok(second));
+    assert_eq!(changes.try_recv(), Ok(second));
+    assert!(changes.try_recv().is_err());
+    answer(&engine, &first, &[("a", "1")]).await;
+    let done = reach(&engine, &first, Status::Completed).await;
+    assert_eq!(done.result.as_deref(), Some("done a=1"));
+    let third = create(&engine, "hold:100 pin:a finish").await;
+    reach(&engine, &third, Status::InputRequired).await;
+    for id in [&small, &third] {
+        cancel(&engine, id).await;
+    }
+}
+
+#[tokio::test]
+async fn an_adopted_pinned_run_without_room_fails_too() {
+    let mut world = World::lingering(30_000);
+    world.settings.waiting_bytes_max = 100;
+    let engine = world.engine().await;
+    let script = "hold:101 pin:a finish";
+    let mut run = world.scripts.run(script);
+    let Step::NeedsInput { questions, record } = run.step().await else {
+        panic!("it asks");
+    };
+    let checkpoint = Checkpoint::new(questions, record);
+    let adopted = engine.adopt(call(script), birth(), run, Some(checkpoint));
+    let adopted = adopted.await.unwrap();
+    let failed = reach(&engine, &adopted.id, Status::Failed).await;
+    assert_eq!(failed.error.as_deref(), Some("no_room in scripts"));
+    world.until_in_memory(0).await;
+}
+
+#[tokio::test]
+async fn a_run_that_asks_on_after_the_wish_takes_no_room() {
+    let mut world = World::lingering(30_000);
+    world.settings.waiting_bytes_max = 100;
+    let engine = world.engine().await;
+    let lingering = create(&engine, "hold:100 ask:a finish").await;
+    reach(&engine, &lingering, Status::InputRequired).await;
+    let asks_on = create(&engine, "hold:100 wait pin:a finish").await;
+    settle().await;
+    cancel(&engine, &asks_on).await;
+    settle().await;
+    assert_eq!(world.scripts.in_memory(), 2);
+    world.clock.advance_ms(world.settings.grace_ms);
+    reach(&engine, &asks_on, Status::Cancelled).await;
+    assert_eq!(world.scripts.in_memory(), 1);
 }
 
 #[tokio::test]

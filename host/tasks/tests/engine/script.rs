@@ -3,7 +3,7 @@
 //! - `say:x`: report progress; `name:x`: name the job elsewhere; `tell`: report the name it has
 //! - `effect`: do something that shows outside, counted
 //! - `ask:a,b`: ask, replayable; `pin:a`: ask, pinned; `drift:a`: ask `a`, but another key on replay
-//! - `gate`: go on when the gate of the runner opens
+//! - `hold:n`: take so many bytes; `gate`: go on when the gate of the runner opens
 //! - `wait`: go on when cancelled; `hang`: never go on
 //! - `finish`: a result that tells all answers; `fail`, `yield` (to the wish), `panic`
 
@@ -85,6 +85,7 @@ impl Scripts {
                 .collect(),
             asked: Vec::new(),
             cancelled: false,
+            held_bytes: 0,
             name: past.external_id.map(str::to_owned),
             about_to: false,
             id,
@@ -104,6 +105,7 @@ struct Script {
     /// Keys asked and not answered.
     asked: Vec<String>,
     cancelled: bool,
+    held_bytes: usize,
     name: Option<String>,
     /// It said that it is about to do something.
     about_to: bool,
@@ -168,6 +170,7 @@ impl Run for Script {
             self.place += 1;
             match verb {
                 "gate" | "wait" => {}
+                "hold" => self.held_bytes += arg.parse::<usize>().unwrap(),
                 "say" => {
                     return Step::Progress {
                         message: Some(arg.into()),
@@ -211,6 +214,10 @@ impl Run for Script {
                 .map(|(key, answer)| format!("{key}={answer}")),
         );
         self.asked.clear();
+    }
+
+    fn held_bytes(&self) -> usize {
+        self.held_bytes
     }
 
     fn cancel(&mut self) {

@@ -1,6 +1,6 @@
 //! Time, memory, stack and traps.
 
-use longshore_plugin::progress;
+use longshore_plugin::{Result, confirm, progress};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,6 +49,14 @@ pub(crate) fn grow(args: Grow) -> String {
         kept.push(black_box(piece));
     }
     format!("took {} MiB", kept.len())
+}
+
+/// Takes memory, asks, and still has it then.
+pub(crate) fn grow_then_ask(args: Grow) -> Result<String> {
+    let kept = black_box(vec![1_u8; args.mib * MIB]);
+    let yes = confirm("Is it well?")?;
+    let whole = kept.iter().all(|byte| *byte == 1);
+    Ok(format!("{yes}: {} MiB, {whole}", kept.len() / MIB))
 }
 
 /// Computes, then traps if told so.

@@ -19,6 +19,7 @@ longshore_plugin::plugin! {
         tool("spin", greed::spin).description("Loops for ever."),
         tool("recurse", greed::recurse).description("Calls itself for ever."),
         tool("grow", greed::grow),
+        tool("grow_then_ask", greed::grow_then_ask),
         tool("burn", greed::burn),
         tool("trap", greed::trap).description("Traps."),
         tool("trap_after", greed::trap_after),
