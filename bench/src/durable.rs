@@ -201,6 +201,10 @@ impl Run for Waits {
     fn answer(&mut self, _answers: Vec<(String, Payload)>) {}
 
     fn cancel(&mut self) {}
+
+    fn held_bytes(&self) -> usize {
+        0
+    }
 }
 
 impl Runner for Host {
