@@ -84,9 +84,7 @@ pub struct Moment {
 
 /// What `command` means for `task` at this moment.
 pub fn decide(task: &Task, command: Command, at: Moment) -> Decision {
-    let expired = task
-        .expires_ms
-        .is_some_and(|expires_ms| expires_ms <= at.now_ms);
+    let expired = task.is_expired(at.now_ms);
     if task.outcome.is_some() {
         let delete = expired && matches!(command, Command::Expire { .. });
         return rest(if delete { Effect::Delete } else { Effect::Rest });

@@ -229,10 +229,6 @@ impl Engine {
             inner.drained.cancel();
             return Err(error);
         }
-        // Before anyone asks: what expired while nothing ran must not be seen as it was.
-        if let Err(error) = inner.sweep_once().await {
-            tracing::error!(%error, "expired tasks could not be looked for");
-        }
         inner.spawned.spawn(sweep::sweep(Arc::clone(&inner)));
         Ok(Self { inner })
     }

@@ -169,6 +169,12 @@ impl Task {
         }
     }
 
+    /// Whether its time is over at `now_ms`, in milliseconds since the epoch.
+    pub fn is_expired(&self, now_ms: u64) -> bool {
+        self.expires_ms
+            .is_some_and(|expires_ms| expires_ms <= now_ms)
+    }
+
     /// Whether only the run in memory can go on.
     pub fn is_pinned(&self) -> bool {
         self.pinned || self.checkpoint.as_ref().is_some_and(Checkpoint::is_pinned)

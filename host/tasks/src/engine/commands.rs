@@ -129,10 +129,11 @@ impl Inner {
         })
     }
 
-    /// The task, if it is this principal's.
+    /// The task, if it is this principal's, and not one that the sweep has only yet to remove.
     async fn owned(&self, id: &TaskId, principal: &Principal) -> Result<Task, EngineError> {
         let (task, _) = self.load(id).await?;
-        if task.call.principal == *principal {
+        let over = task.outcome.is_some() && task.is_expired(self.now_ms());
+        if task.call.principal == *principal && !over {
             Ok(task)
         } else {
             Err(EngineError::NotFound)

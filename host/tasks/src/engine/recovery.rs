@@ -1,5 +1,6 @@
 //! Unfinished tasks after a start: those that wait for answers rest, the others go on in the order
-//! they were made, or end.
+//! they were made, or end. Those that have ended are not looked at, so a start takes no longer for
+//! them, however many there are.
 //!
 //! A run that a crash cut short is counted before the next one starts, so that a task that brings the
 //! server down does it a few times only. Nothing is written for it before that: a task that runs
@@ -74,7 +75,10 @@ impl Inner {
         }
         self.open.add(&task.call.principal);
         let queued = Some((task.created_ms, task.id));
-        let command = match revival(&task, crashed, self.settings.patience, self.now_ms()) {
+        let now_ms = self.now_ms();
+        let command = match revival(&task, crashed, self.settings.patience, now_ms) {
+            // Before anyone asks: what expired while nothing ran must not be seen as it was.
+            _ if task.is_expired(now_ms) => self.expiry(&task),
             Revival::Rest => return None,
             Revival::Start => return queued,
             Revival::CountAndStart => Command::StartAgain { crashed },

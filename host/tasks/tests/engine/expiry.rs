@@ -1,6 +1,6 @@
 //! Time to live.
 
-use longshore_tasks::{Birth, Engine, Status, TaskId};
+use longshore_tasks::{Birth, Engine, Status, Store as _, TaskId};
 
 use crate::world::*;
 
@@ -13,8 +13,10 @@ async fn create_for(engine: &Engine, script: &str, ttl_ms: Option<u64>) -> TaskI
     engine.create(call(script), birth).await.unwrap().id
 }
 
-async fn gone(engine: &Engine, id: &TaskId) -> bool {
-    is_not_found(&engine.get(id, &owner()).await)
+/// Neither shown nor kept.
+async fn gone(world: &World, engine: &Engine, id: &TaskId) -> bool {
+    let shown = engine.get(id, &owner()).await;
+    is_not_found(&shown) && world.store.get(id).await.unwrap().is_none()
 }
 
 #[tokio::test]
@@ -44,7 +46,7 @@ async fn a_working_task_fails_at_its_expiry_and_goes_later() {
     settle().await;
     assert_eq!(view(&engine, &id).await, failed);
     world.clock.advance_ms(501);
-    until("the removal", async || gone(&engine, &id).await).await;
+    until("the removal", async || gone(&world, &engine, &id).await).await;
 }
 
 #[tokio::test]
@@ -76,7 +78,7 @@ async fn a_result_is_kept_for_a_while_even_if_it_came_late() {
     settle().await;
     assert_eq!(view(&engine, &id).await, done);
     world.clock.advance_ms(2_000);
-    until("the removal", async || gone(&engine, &id).await).await;
+    until("the removal", async || gone(&world, &engine, &id).await).await;
 }
 
 #[tokio::test]
@@ -118,6 +120,23 @@ async fn more_than_one_batch_is_swept() {
     }
     world.clock.advance_ms(700_000);
     for id in &ids {
-        until("the removal", async || gone(&engine, id).await).await;
+        until("the removal", async || gone(&world, &engine, id).await).await;
     }
+}
+
+#[tokio::test]
+async fn a_start_leaves_ended_tasks_alone_and_shows_none_that_are_over() {
+    let world = World::new();
+    let engine = world.engine().await;
+    let id = create_for(&engine, "finish", Some(1_000)).await;
+    reach(&engine, &id, Status::Completed).await;
+    engine.shutdown(std::time::Duration::ZERO).await;
+    world.clock.advance_ms(700_000);
+    let writes = world.writes();
+    let engine = world.engine().await;
+    assert_eq!(world.writes(), writes, "removing them is for later");
+    assert!(is_not_found(&engine.get(&id, &owner()).await));
+    settle().await;
+    world.clock.advance_ms(501);
+    until("the removal", async || gone(&world, &engine, &id).await).await;
 }
