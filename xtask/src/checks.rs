@@ -160,6 +160,7 @@ fn deny() -> Result<()> {
 /// The tests drive the real host with real guests and clients, so all are made ready first.
 fn tests() -> Result<()> {
     clients::ready()?;
+    tools::strace()?;
     guests::build(&[], Choice::Any)?;
     let host = host::build(Profile::Debug)?;
     if !host.is_file() {

@@ -75,6 +75,18 @@ pub(crate) fn python() -> Result<PathBuf> {
     find().context(needed)
 }
 
+/// `strace`, by which the store's tests follow what it writes: the machine's own, else Debian's.
+///
+/// # Errors
+/// If there is none and it cannot be had; the text says what to do.
+pub(crate) fn strace() -> Result<()> {
+    if place::on_path("strace").is_some() {
+        return Ok(());
+    }
+    debian::install(&["strace"], "the tests of the store")
+        .context("the tests of the store need strace: apt-get install strace")
+}
+
 /// An environment of Python with the packages that `requirements.txt` in this folder pins.
 ///
 /// # Errors
