@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use async_trait::async_trait;
-use longshore_store::SledStore;
+use longshore_store::{DiskStore, StoreEngine};
 use longshore_tasks::{
     Birth, Call, Engine, Failures, OnCrash, Past, Payload, Ports, Principal, Reason, Run, Runner,
     Settings, Step, SystemClock, TaskId,
@@ -110,7 +110,10 @@ fn create(clients: usize) -> Result<(f64, f64)> {
         .build()?;
     runtime.block_on(async {
         let ports = Ports {
-            store: Arc::new(SledStore::open(&folder.path().join("tasks"))?),
+            store: Arc::new(DiskStore::open(
+                &folder.path().join("tasks"),
+                StoreEngine::default(),
+            )?),
             runner: Arc::new(Host),
             clock: Arc::new(SystemClock::new()),
             failures: Arc::new(Host),

@@ -18,7 +18,7 @@ use crate::waiting_room::WaitingRoom;
 use crate::wire::question::check_question;
 use anyhow::Context as _;
 use longshore_runtime::{Compiler, Runtime};
-use longshore_store::SledStore;
+use longshore_store::DiskStore;
 use longshore_tasks::{Clock, Engine, Ports, SystemClock};
 use std::ffi::OsString;
 use std::fmt;
@@ -189,8 +189,9 @@ impl App {
         let tasks = data.join("tasks");
         longshore_runtime::private_folder(&tasks)
             .with_context(|| folder_needed("data_dir", &tasks))?;
-        // It reads the disk, for seconds if the store was not closed.
-        let store = tokio::task::spawn_blocking(move || SledStore::open(&tasks)).await??;
+        let engine = config.store.engine;
+        // It reads the disk, with sled for seconds if the store was not closed.
+        let store = tokio::task::spawn_blocking(move || DiskStore::open(&tasks, engine)).await??;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let results = Arc::new(Results::default());
         let ports = Ports {

@@ -49,6 +49,8 @@ pub(crate) struct Config {
     pub(crate) listening: written::Listening,
     /// Tasks.
     pub(crate) tasks: written::Tasks,
+    /// Where they are kept.
+    pub(crate) store: written::Store,
     /// Limits of a run.
     pub(crate) limits: Limits,
     /// Limits of the host.
@@ -306,6 +308,7 @@ mod tests {
             ("[plugins.a.limits]\nconcurrent_runs = 1", "concurrent_runs"),
             ("[plugins.a.tools.t]\nsupport = \"optional\"", "support"),
             ("[new]", "new"),
+            ("[store]\nengin = \"redb\"", "engin"),
         ] {
             assert!(error(text).contains(key), "{}", error(text));
         }
@@ -333,6 +336,7 @@ mod tests {
             ),
             ("[http]\nallowed_hosts = [\"a/b\"]", "http.allowed_hosts"),
             ("[log]\nlevel = \"loud\"", "log.level"),
+            ("[store]\nengine = \"postgres\"", "engine"),
             ("history_versions = 0", "history_versions"),
             ("[plugins.a]\nprefix = \"a/\"", "plugins.a.prefix"),
             ("[sessions]\nsessions_max = 0", "sessions.sessions_max"),

@@ -5,7 +5,7 @@
 use crate::config::{Config, Flags};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use longshore_store::{Archive, SledStore, Summary, import};
+use longshore_store::{Archive, DiskStore, Summary, import};
 use longshore_tasks::Store as _;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -53,17 +53,19 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// The folder of the tasks.
+    /// The folder of the tasks. Which database is in it the folder says itself.
     fn folder(self) -> anyhow::Result<PathBuf> {
+        Ok(self.config()?.data_dir.join("tasks"))
+    }
+
+    fn config(self) -> anyhow::Result<Config> {
         let flags = Flags {
             listen: None,
             plugins_dir: None,
             data_dir: self.data,
             dev: false,
         };
-        Ok(Config::load(self.config.as_deref(), flags)?
-            .data_dir
-            .join("tasks"))
+        Ok(Config::load(self.config.as_deref(), flags)?)
     }
 }
 
@@ -76,7 +78,7 @@ impl StoreCommand {
         match self {
             Self::Check(place) => check(&place.folder()?),
             Self::Export { place, damaged } => export(&place.folder()?, damaged),
-            Self::Import { place, file } => import_file(&place.folder()?, &file).await,
+            Self::Import { place, file } => import_file(&place.config()?, &file).await,
             Self::Find { place, external_id } => find(&place.folder()?, &external_id),
         }
     }
@@ -100,12 +102,13 @@ fn export(folder: &Path, damaged: bool) -> anyhow::Result<()> {
     if damaged { Ok(()) } else { whole(&summary) }
 }
 
-async fn import_file(folder: &Path, file: &Path) -> anyhow::Result<()> {
+async fn import_file(config: &Config, file: &Path) -> anyhow::Result<()> {
+    let folder = &config.data_dir.join("tasks");
     let named = || format!("the export {} cannot be read", file.display());
     let input = BufReader::new(File::open(file).with_context(named)?);
     longshore_runtime::private_folder(folder)
         .with_context(|| format!("the folder {} is needed", folder.display()))?;
-    let store = SledStore::open(folder)?;
+    let store = DiskStore::open(folder, config.store.engine)?;
     let imported = import(&store, input).await;
     store.close().await?;
     writeln!(io::stdout(), "{}", text(&imported?))?;

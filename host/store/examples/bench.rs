@@ -1,7 +1,7 @@
 //! Figures of the store: space, memory and the time of a start.
 //!
 //! ```text
-//! cargo run --release -p longshore-store --example bench -- COMMAND DIR [COUNT]
+//! cargo run --release -p longshore-store --example bench -- redb|sled COMMAND DIR [COUNT]
 //! ```
 //!
 //! - `finished`: makes COUNT ended tasks of 2 KiB (1,000,000); `open` then starts on them
@@ -20,6 +20,7 @@
 use std::collections::VecDeque;
 use std::fs;
 use std::future::pending;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,7 +28,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, Result, bail};
 use async_trait::async_trait;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
-use longshore_store::SledStore;
+use longshore_store::{DiskStore, StoreEngine};
 use longshore_tasks::{
     Birth, Call, Engine, Failures, OnCrash, Past, Payload, Ports, Principal, Put, Question, Reason,
     Run, Runner, Settings, Status, Step, Store, SystemClock, TaskId,
@@ -40,26 +41,45 @@ const AT_ONCE: usize = 256;
 
 fn main() -> Result<()> {
     let args: Vec<String> = std::env::args().collect();
-    let [_, command, dir, count @ ..] = args.as_slice() else {
-        bail!("say COMMAND DIR [COUNT]");
+    let [_, engine, command, dir, count @ ..] = args.as_slice() else {
+        bail!("say ENGINE COMMAND DIR [COUNT]");
     };
-    let dir = Path::new(dir);
+    let known = StoreEngine::ALL
+        .into_iter()
+        .find(|known| known.to_string() == *engine);
+    let place = Place {
+        dir: Path::new(dir),
+        engine: known.with_context(|| format!("no engine {engine}"))?,
+    };
     let stated: Option<usize> = count.first().map(|text| text.parse()).transpose()?;
     let count = |usual| stated.unwrap_or(usual);
     tokio::runtime::Runtime::new()?.block_on(async {
         match command.as_str() {
-            "finished" => finished(dir, count(1_000_000)).await,
-            "parked" => parked(dir, count(100_000)).await,
-            "answer" => answer(dir).await,
-            "churn" => churn(dir, count(200_000)).await,
-            "open" => open(dir).await,
-            "latency" => latency(dir, count(20_000)).await,
+            "finished" => finished(place, count(1_000_000)).await,
+            "parked" => parked(place, count(100_000)).await,
+            "answer" => answer(place).await,
+            "churn" => churn(place, count(200_000)).await,
+            "open" => open(place).await,
+            "latency" => latency(place, count(20_000)).await,
             other => bail!("no command {other}"),
         }
     })
 }
 
-fn say(what: &str, since: Instant, dir: &Path) -> Result<()> {
+/// A store on the disk.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    dir: &'a Path,
+    engine: StoreEngine,
+}
+
+impl Place<'_> {
+    fn open(self) -> Result<DiskStore> {
+        Ok(DiskStore::open(self.dir, self.engine)?)
+    }
+}
+
+fn say(what: &str, since: Instant, place: Place<'_>) -> Result<()> {
     let status = fs::read_to_string("/proc/self/status")?;
     let memory_mib = |name: &str| -> Result<u64> {
         let line = status.lines().find(|line| line.starts_with(name));
@@ -69,7 +89,7 @@ fn say(what: &str, since: Instant, dir: &Path) -> Result<()> {
     println!(
         "{what}: {:.2} s, {} MiB on disk, {} MiB resident, {} at most",
         since.elapsed().as_secs_f64(),
-        disk_bytes(dir)? >> 20,
+        disk_bytes(place.dir)? >> 20,
         memory_mib("VmRSS")?,
         memory_mib("VmHWM")?,
     );
@@ -87,7 +107,8 @@ fn disk_bytes(dir: &Path) -> Result<u64> {
         bytes += if metadata.is_dir() {
             disk_bytes(&entry.path())?
         } else {
-            metadata.len()
+            // What it takes, not how long it is: a file may have holes.
+            metadata.blocks() * 512
         };
     }
     Ok(bytes)
@@ -121,9 +142,9 @@ fn put(id: TaskId, expected: Option<u64>, unfinished: bool) -> Put {
     }
 }
 
-async fn finished(dir: &Path, count: usize) -> Result<()> {
+async fn finished(place: Place<'_>, count: usize) -> Result<()> {
     let since = Instant::now();
-    let store = SledStore::open(dir)?;
+    let store = place.open()?;
     let puts = stream::iter(new_ids(count)?).map(|id| store.put(put(id, None, false)));
     let mut done = 0;
     let mut puts = puts.buffer_unordered(AT_ONCE);
@@ -131,31 +152,31 @@ async fn finished(dir: &Path, count: usize) -> Result<()> {
         put?;
         done += 1;
         if done % 100_000 == 0 {
-            say(&format!("{done} ended tasks"), since, dir)?;
+            say(&format!("{done} ended tasks"), since, place)?;
         }
     }
     store.close().await?;
-    say("closed", since, dir)?;
+    say("closed", since, place)?;
     Ok(())
 }
 
-async fn open(dir: &Path) -> Result<()> {
+async fn open(place: Place<'_>) -> Result<()> {
     let since = Instant::now();
-    let store = SledStore::open(dir)?;
-    say("open", since, dir)?;
+    let store = place.open()?;
+    say("open", since, place)?;
     let since = Instant::now();
     let due = store.due(u64::MAX, None, 1_000).await?;
     for (_, id) in &due {
         store.get(id).await?;
     }
-    say(&format!("{} random reads", due.len()), since, dir)?;
+    say(&format!("{} random reads", due.len()), since, place)?;
     store.close().await?;
     Ok(())
 }
 
-async fn churn(dir: &Path, count: usize) -> Result<()> {
+async fn churn(place: Place<'_>, count: usize) -> Result<()> {
     let since = Instant::now();
-    let store = Arc::new(SledStore::open(dir)?);
+    let store = Arc::new(place.open()?);
     let mut live = VecDeque::new();
     for done in 0..count {
         let store_of_task = Arc::clone(&store);
@@ -173,24 +194,24 @@ async fn churn(dir: &Path, count: usize) -> Result<()> {
             store.delete(&oldest.await??, 6).await?;
         }
         if (done + 1) % (count / 20).max(1) == 0 {
-            say(&format!("{} tasks", done + 1), since, dir)?;
+            say(&format!("{} tasks", done + 1), since, place)?;
         }
     }
     for task in live {
         store.delete(&task.await??, 6).await?;
     }
-    say("all removed", since, dir)?;
+    say("all removed", since, place)?;
     for _ in 0..3 {
         std::thread::sleep(Duration::from_secs(10));
-        say("idle", since, dir)?;
+        say("idle", since, place)?;
     }
     store.close().await?;
-    say("closed", since, dir)?;
+    say("closed", since, place)?;
     Ok(())
 }
 
-async fn latency(dir: &Path, count: usize) -> Result<()> {
-    let store = SledStore::open(dir)?;
+async fn latency(place: Place<'_>, count: usize) -> Result<()> {
+    let store = place.open()?;
     for at_once in [1, 16, AT_ONCE] {
         let since = Instant::now();
         let puts = stream::iter(new_ids(count)?).map(|id| store.put(put(id, None, false)));
@@ -199,7 +220,7 @@ async fn latency(dir: &Path, count: usize) -> Result<()> {
             .await?;
         let each_us = since.elapsed().as_micros() * at_once as u128 / count as u128;
         let text = format!("{count} writes, {at_once} at once, {each_us} us each");
-        say(&text, since, dir)?;
+        say(&text, since, place)?;
     }
     store.close().await?;
     Ok(())
@@ -263,9 +284,9 @@ impl Failures for Host {
     }
 }
 
-async fn engine(dir: &Path) -> Result<Engine> {
+async fn engine(place: Place<'_>) -> Result<Engine> {
     let ports = Ports {
-        store: Arc::new(SledStore::open(dir)?),
+        store: Arc::new(place.open()?),
         runner: Arc::new(Host),
         clock: Arc::new(SystemClock::new()),
         failures: Arc::new(Host),
@@ -286,9 +307,9 @@ fn handles(dir: &Path) -> std::path::PathBuf {
     dir.with_extension("handles")
 }
 
-async fn parked(dir: &Path, count: usize) -> Result<()> {
+async fn parked(place: Place<'_>, count: usize) -> Result<()> {
     let since = Instant::now();
-    let engine = engine(dir).await?;
+    let engine = engine(place).await?;
     let make = |_| async {
         let call = Call {
             principal: owner(),
@@ -315,21 +336,21 @@ async fn parked(dir: &Path, count: usize) -> Result<()> {
             tokio::task::yield_now().await;
         }
     }
-    say(&format!("{count} tasks parked"), since, dir)?;
+    say(&format!("{count} tasks parked"), since, place)?;
     let lines: Vec<String> = ids.iter().map(TaskId::to_string).collect();
-    fs::write(handles(dir), lines.join("\n"))?;
+    fs::write(handles(place.dir), lines.join("\n"))?;
     let since = Instant::now();
     engine.shutdown(Duration::from_secs(1)).await;
-    say("stopped", since, dir)?;
+    say("stopped", since, place)?;
     Ok(())
 }
 
-async fn answer(dir: &Path) -> Result<()> {
+async fn answer(place: Place<'_>) -> Result<()> {
     let since = Instant::now();
-    let engine = engine(dir).await?;
-    say("ready", since, dir)?;
+    let engine = engine(place).await?;
+    say("ready", since, place)?;
     let since = Instant::now();
-    let text = fs::read_to_string(handles(dir))?;
+    let text = fs::read_to_string(handles(place.dir))?;
     let ids: Vec<TaskId> = text
         .lines()
         .map(|line| line.parse().ok().context("a line is no id"))
@@ -348,7 +369,11 @@ async fn answer(dir: &Path) -> Result<()> {
             tokio::task::yield_now().await;
         }
     }
-    say(&format!("{} answered and completed", ids.len()), since, dir)?;
+    say(
+        &format!("{} answered and completed", ids.len()),
+        since,
+        place,
+    )?;
     engine.shutdown(Duration::from_secs(1)).await;
     Ok(())
 }

@@ -17,14 +17,16 @@
 mod line;
 
 use std::io::{self, BufRead, Read as _, Write};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use longshore_tasks::{Put, Store, StoreError, Stored, TaskId, codec};
 
 use crate::census::Census;
+use crate::engine::{Database, Scrutiny};
 use crate::folder::{self, Lock, OpenError};
-use crate::log::Log;
 use crate::record::{self, Head};
 use line::{About, End, Header, Line, Row};
 
@@ -75,7 +77,7 @@ pub struct Summary {
 
 /// A store that no server uses. It is locked as long as this lives.
 pub struct Archive {
-    log: Log,
+    db: Arc<dyn Database>,
     dir: PathBuf,
     census: Option<Census>,
     _lock: Lock,
@@ -88,12 +90,13 @@ impl std::fmt::Debug for Archive {
 }
 
 impl Archive {
-    /// Opens the store in `dir` as a server would, and makes none.
+    /// Opens the store in `dir`, whichever database it is made with, and makes none. The whole
+    /// database is read once, to see that it can be trusted.
     pub fn open(dir: &Path) -> Result<Self, OpenError> {
-        expect_store(dir)?;
-        let opened = folder::open(dir)?;
+        let engine = folder::engine_of(dir)?.ok_or_else(|| no_store(dir))?;
+        let opened = folder::open(dir, engine, Scrutiny::All)?;
         Ok(Self {
-            log: opened.log,
+            db: opened.db,
             dir: dir.to_owned(),
             census: Some(opened.census),
             _lock: opened.lock,
@@ -103,10 +106,10 @@ impl Archive {
     /// Opens what is left of a damaged store. sled mends its log on the way, by leaving out what it
     /// cannot read: work on a copy.
     pub fn open_damaged(dir: &Path) -> Result<Self, OpenError> {
-        expect_store(dir)?;
-        let (log, lock) = folder::open_damaged(dir)?;
+        folder::engine_of(dir)?.ok_or_else(|| no_store(dir))?;
+        let (db, lock) = folder::open_damaged(dir)?;
         Ok(Self {
-            log,
+            db,
             dir: dir.to_owned(),
             census: None,
             _lock: lock,
@@ -117,7 +120,7 @@ impl Archive {
     pub fn check(&self, mut tell: impl FnMut(&str)) -> Result<Summary, OpenError> {
         let summary = self.each(&mut tell, |_, _, _| Ok(()))?;
         if let Some(census) = self.census
-            && self.log.look(&self.dir, Census::count)?
+            && folder::look(&self.dir, || Census::count(&*self.db))?
                 != (Census {
                     sequence: 0,
                     ..census
@@ -174,11 +177,10 @@ impl Archive {
         mut visit: impl FnMut(&TaskId, &Head, &Stored) -> io::Result<()>,
     ) -> Result<Summary, OpenError> {
         let mut summary = Summary::default();
-        self.log.look(&self.dir, |db| {
-            for entry in db.range(record::head_range(None)) {
-                // Without the page nobody knows where the next one is.
-                let (key, sealed) = entry.map_err(record::unreadable)?;
-                match whole(db, &key, &sealed) {
+        folder::look(&self.dir, || {
+            let db = &*self.db;
+            db.scan(&record::head_range(None), &mut |key, sealed| {
+                match whole(db, key, sealed) {
                     Ok((id, head, stored)) => {
                         summary.tasks += 1;
                         summary.unfinished += u64::from(head.unfinished);
@@ -194,14 +196,18 @@ impl Archive {
                         tell(&error.to_string());
                     }
                 }
-            }
-            Ok(())
+                Ok(ControlFlow::Continue(()))
+            })
         })?;
         Ok(summary)
     }
 }
 
-fn whole(db: &sled::Db, key: &[u8], sealed: &[u8]) -> Result<(TaskId, Head, Stored), StoreError> {
+fn whole(
+    db: &dyn Database,
+    key: &[u8],
+    sealed: &[u8],
+) -> Result<(TaskId, Head, Stored), StoreError> {
     let id = record::id_at(key, 1)?;
     let head = Head::unseal(&id, sealed)?;
     // Nobody writes: what was there is there.
@@ -217,12 +223,9 @@ fn whole(db: &sled::Db, key: &[u8], sealed: &[u8]) -> Result<(TaskId, Head, Stor
     Ok((id, head, stored))
 }
 
-fn expect_store(dir: &Path) -> Result<(), OpenError> {
-    if folder::holds_store(dir) {
-        return Ok(());
-    }
+fn no_store(dir: &Path) -> OpenError {
     let cause = io::Error::new(io::ErrorKind::NotFound, "no store was ever made there");
-    Err(OpenError::io(dir, cause))
+    OpenError::io(dir, cause)
 }
 
 /// Puts the tasks of an export into `store`, which must hold none of them. What was put before an

@@ -1,17 +1,16 @@
 //! What the store holds, counted, in a record that changes with every group.
 //!
-//! sled mends a damaged log by leaving out what it cannot read, and says nothing. So each group
-//! writes, in its own batch, how many groups there were, how many tasks there are and a sum over
+//! sled mends a damaged log by leaving out what it cannot read, and says nothing; and any file may
+//! be replaced by an older one. So each group writes, in its own batch, how many groups there were, how many tasks there are and a sum over
 //! their heads. At a start the groups are compared with the mark (see `mark`), and the tasks are
 //! counted again.
 
+use std::ops::ControlFlow;
+
 use longshore_tasks::{StoreError, TaskId};
 
+use crate::engine::{Database, Keys};
 use crate::record::{self, Head};
-
-/// Up to this size of the log all heads are read again at a start, in bytes: it takes under a second. Above it,
-/// only the index of the unfinished is counted, and `check` counts the rest.
-const RECOUNT_BYTES_MAX: u64 = 512 << 20;
 
 /// How many tasks there are, and which, in numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -60,10 +59,10 @@ impl Census {
         record::seal(record::CENSUS_KEY, &body)
     }
 
-    /// The census as sled shows it; `None` if there is none.
-    pub(crate) fn read(db: &sled::Db) -> Result<Option<Self>, StoreError> {
+    /// The census as the database shows it; `None` if there is none.
+    pub(crate) fn read(db: &dyn Database) -> Result<Option<Self>, StoreError> {
         let key = record::CENSUS_KEY;
-        let Some(sealed) = db.get(key).map_err(record::unreadable)? else {
+        let Some(sealed) = db.get(key)? else {
             return Ok(None);
         };
         let body = record::unseal(key, &sealed)?;
@@ -86,14 +85,15 @@ impl Census {
 
     /// Counts what is there, all heads and both indexes. Reads every head and the small values in
     /// them; memory does not grow with the store.
-    pub(crate) fn count(db: &sled::Db) -> Result<Self, StoreError> {
+    pub(crate) fn count(db: &dyn Database) -> Result<Self, StoreError> {
         let mut census = Self::default();
-        for entry in db.range(record::head_range(None)) {
-            let (key, sealed) = entry.map_err(record::unreadable)?;
-            let id = record::id_at(&key, 1)?;
-            census.add(&id, &Head::unseal(&id, &sealed)?);
-        }
-        let (unfinished, due) = (count_keys(db, b"u")?, count_keys(db, b"e")?);
+        db.scan(&record::head_range(None), &mut |key, sealed| {
+            let id = record::id_at(key, 1)?;
+            census.add(&id, &Head::unseal(&id, sealed)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        let unfinished = count_keys(db, &record::unfinished_range(None))?;
+        let due = count_keys(db, &record::due_range(None, u64::MAX))?;
         if (unfinished, due) != (census.unfinished, census.due) {
             return Err(StoreError::Corrupt(format!(
                 "its indexes name {unfinished} unfinished and {due} due tasks, its tasks say {} and {}",
@@ -103,13 +103,13 @@ impl Census {
         Ok(census)
     }
 
-    /// Fails if what is there is not what this census says. A large log is not read whole.
-    pub(crate) fn expect(&self, db: &sled::Db, log_bytes: u64) -> Result<(), StoreError> {
+    /// Fails if what is there is not what this census says: all tasks, or the unfinished only.
+    pub(crate) fn expect(&self, db: &dyn Database, all: bool) -> Result<(), StoreError> {
         let differs = |what: &str, found, expected| {
             StoreError::Corrupt(format!("it holds {found} {what}, {expected} were written"))
         };
-        if log_bytes > RECOUNT_BYTES_MAX {
-            let unfinished = count_keys(db, b"u")?;
+        if !all {
+            let unfinished = count_keys(db, &record::unfinished_range(None))?;
             return match unfinished == self.unfinished {
                 true => Ok(()),
                 false => Err(differs("unfinished tasks", unfinished, self.unfinished)),
@@ -131,12 +131,12 @@ impl Census {
     }
 }
 
-fn count_keys(db: &sled::Db, prefix: &[u8]) -> Result<u64, StoreError> {
+fn count_keys(db: &dyn Database, keys: &Keys) -> Result<u64, StoreError> {
     let mut count = 0;
-    for key in db.scan_prefix(prefix).keys() {
-        key.map_err(record::unreadable)?;
+    db.scan(keys, &mut |_, _| {
         count += 1;
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     Ok(count)
 }
 
@@ -150,6 +150,7 @@ fn checksum(id: &TaskId, revision: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::engine::{Batch, Scrutiny, StoreEngine};
 
     #[test]
     fn what_comes_and_goes_leaves_nothing() {
@@ -188,30 +189,34 @@ mod tests {
     }
 
     #[test]
-    fn of_a_large_log_only_the_unfinished_are_counted() {
+    fn all_are_counted_or_the_unfinished_only() {
         let dir = tempfile::tempdir().unwrap();
-        let db = sled::open(dir.path()).unwrap();
-        let mut census = Census::default();
+        let db = StoreEngine::Redb.open(dir.path(), Scrutiny::None).unwrap();
+        let (mut census, mut batch) = (Census::default(), Batch::default());
         for (byte, unfinished) in [(1, true), (2, false), (3, false)] {
             let id = TaskId::from_bytes([byte; 16]);
             let head = head(unfinished);
             census.add(&id, &head);
-            db.insert(record::head_key(&id), head.seal(&id)).unwrap();
+            batch.insert(record::head_key(&id), head.seal(&id));
             if unfinished {
-                db.insert(record::unfinished_key(&id), &[]).unwrap();
+                batch.insert(record::unfinished_key(&id), Vec::new());
             }
         }
-        let (small, large) = (0, RECOUNT_BYTES_MAX + 1);
-        assert_eq!(census.expect(&db, small), Ok(()));
-        assert_eq!(census.expect(&db, large), Ok(()));
+        db.write(batch).unwrap();
+        let remove = |key: Vec<u8>| {
+            let mut batch = Batch::default();
+            batch.remove(key);
+            db.write(batch).unwrap();
+        };
+        assert_eq!(census.expect(&*db, true), Ok(()));
+        assert_eq!(census.expect(&*db, false), Ok(()));
 
         let ended = record::head_key(&TaskId::from_bytes([2; 16]));
-        db.remove(ended).unwrap();
-        let lost = census.expect(&db, small);
+        remove(ended);
+        let lost = census.expect(&*db, true);
         assert!(matches!(lost, Err(StoreError::Corrupt(_))), "{lost:?}");
-        assert_eq!(census.expect(&db, large), Ok(()));
-        db.remove(record::unfinished_key(&TaskId::from_bytes([1; 16])))
-            .unwrap();
-        assert!(census.expect(&db, large).is_err());
+        assert_eq!(census.expect(&*db, false), Ok(()));
+        remove(record::unfinished_key(&TaskId::from_bytes([1; 16])));
+        assert!(census.expect(&*db, false).is_err());
     }
 }

@@ -1,13 +1,12 @@
 //! The one thread that writes: it drains the queue into groups, makes a group durable with one
-//! flush and one fdatasync, notes it in the mark, and only then answers everyone in it.
+//! write of the database, notes it in the mark, and only then answers everyone in it.
 //!
-//! One writer, because concurrent flushes of sled can deadlock, because sled's own flush does not
-//! reach the disk's cache, and because a group is what makes it fast. A group stays under 1 MiB:
-//! sled may reuse the space of a moved page once a segment (8 MiB) more was written, so less than
-//! that must pass between two of our syncs.
+//! One writer, because a group is what makes it fast, because redb takes one at a time, and because
+//! concurrent flushes of sled can deadlock. A group stays under 1 MiB: sled may reuse the space of a
+//! moved page once a segment (8 MiB) more was written, so less than that must pass between two syncs.
 //!
-//! After a failed write nobody knows what is on the disk, and sled refuses all further work. So the
-//! log is opened anew, which shows what is there, and the store goes on (see `mend`).
+//! After a failed write nobody knows what is on the disk, and the database refuses all further work.
+//! So it is opened anew, which shows what is there, and the store goes on (see `mend`).
 
 mod mend;
 
@@ -23,7 +22,7 @@ use longshore_tasks::{Put, StoreError, TaskId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::census::Census;
-use crate::log::Log;
+use crate::engine::{Batch, Database, StoreEngine};
 use crate::mark::Mark;
 use crate::record::{self, Head, PIECE_BYTES_MAX};
 use crate::tide::Tide;
@@ -35,13 +34,8 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 /// Most changes in a group: with more, those who came first would wait for those who came last.
 const GROUP_CHANGES_MAX: usize = 512;
 
-/// Roughly what a key and sled's own bookkeeping add to a value.
+/// Roughly what a key and the database's own bookkeeping add to a value.
 const ENTRY_BYTES: usize = 64;
-
-/// After so much was written, in bytes, a store that is closed is opened once more: that is when sled writes down
-/// where its pages are, and without it the next start has to read all of this again. It takes about a
-/// second for a gigabyte, at the stop instead of at the start.
-const REOPEN_AFTER_BYTES: u64 = 256 << 20;
 
 /// What is asked of the committer.
 pub(crate) enum Order {
@@ -58,7 +52,7 @@ pub(crate) enum Change {
 /// What becomes durable together.
 #[derive(Default)]
 struct Group {
-    batch: sled::Batch,
+    batch: Batch,
     bytes: usize,
     /// The heads as the group leaves them.
     heads: HashMap<TaskId, Option<Head>>,
@@ -79,13 +73,14 @@ impl Group {
 
 struct Committer {
     /// `None` between a failed write and the mend.
-    log: Option<Log>,
+    db: Option<Arc<dyn Database>>,
+    engine: StoreEngine,
     mark: Mark,
     /// What is durable, with what is in the group.
     census: Census,
     /// Groups known to be durable.
     durable: u64,
-    /// Bytes written since the log was opened.
+    /// Bytes written since the database was opened.
     written_bytes: u64,
     dir: PathBuf,
     tide: Arc<Tide>,
@@ -95,7 +90,8 @@ struct Committer {
 
 /// What the committer works on.
 pub(crate) struct Desk {
-    pub(crate) log: Log,
+    pub(crate) db: Arc<dyn Database>,
+    pub(crate) engine: StoreEngine,
     pub(crate) mark: Mark,
     pub(crate) census: Census,
     pub(crate) tide: Arc<Tide>,
@@ -109,7 +105,8 @@ pub(crate) fn start(
     queue: mpsc::Receiver<Order>,
 ) -> io::Result<JoinHandle<()>> {
     let committer = Committer {
-        log: Some(desk.log),
+        db: Some(desk.db),
+        engine: desk.engine,
         mark: desk.mark,
         durable: desk.census.sequence,
         written_bytes: 0,
@@ -141,18 +138,17 @@ impl Committer {
                 }
             }
             self.commit();
-            if closing.is_none() && self.log.is_none() {
+            if closing.is_none() && self.db.is_none() {
                 closing = self.mend_until_it_works(&mut queue);
             }
         }
         let ended = self.tide.check();
         self.tide.stop("it is closed".to_owned());
         self.window.shut();
-        // The log is closed before that is said.
-        self.log = None;
-        if closing.is_some() && ended.is_ok() && self.written_bytes > REOPEN_AFTER_BYTES {
-            // If it does not work now, the next start says so.
-            drop(Log::open(&self.dir));
+        // The database is closed before that is said.
+        self.db = None;
+        if closing.is_some() && ended.is_ok() {
+            self.engine.settle(&self.dir, self.written_bytes);
         }
         let marked = if closing.is_some() {
             self.mark.close()
@@ -284,7 +280,7 @@ impl Committer {
         self.tide.check()?;
         let head = match self.group.heads.get(id) {
             Some(head) => head.clone(),
-            None => Head::read(&self.log()?.db, id)?,
+            None => Head::read(self.db()?, id)?,
         };
         if head.as_ref().map(|head| head.revision) == expected {
             Ok(head)
@@ -301,8 +297,8 @@ impl Committer {
         self.tide.check()
     }
 
-    fn log(&self) -> Result<&Log, StoreError> {
-        self.log.as_ref().ok_or_else(|| self.tide.stopped())
+    fn db(&self) -> Result<&dyn Database, StoreError> {
+        self.db.as_deref().ok_or_else(|| self.tide.stopped())
     }
 
     /// Makes the group durable and answers all in it.
@@ -320,9 +316,9 @@ impl Committer {
         self.written_bytes += bytes as u64;
         batch.insert(record::CENSUS_KEY, self.census.seal());
         self.tide.launch(heads.into_keys());
-        // sled has panics on paths that are not ours to repair.
+        // Databases have panics on paths that are not ours to repair.
         let written = catch_unwind(AssertUnwindSafe(|| self.write(batch)));
-        let written = written.unwrap_or_else(|_| Err(io::Error::other("sled panicked")));
+        let written = written.unwrap_or_else(|_| Err(io::Error::other("the database panicked")));
         match written {
             Ok(()) => self.durable = self.census.sequence,
             Err(error) => self.fail(&error),
@@ -334,10 +330,8 @@ impl Committer {
         }
     }
 
-    fn write(&self, batch: sled::Batch) -> io::Result<()> {
-        let log = self.log().map_err(io::Error::other)?;
-        log.db.apply_batch(batch)?;
-        log.sync()?;
+    fn write(&self, batch: Batch) -> io::Result<()> {
+        self.db().map_err(io::Error::other)?.write(batch)?;
         self.mark.note(self.census.sequence)
     }
 
@@ -348,6 +342,6 @@ impl Committer {
             self.dir.display()
         ));
         self.window.shut();
-        self.log = None;
+        self.db = None;
     }
 }

@@ -1,23 +1,27 @@
 //! The folder of a store: its lock, its format, and whether what is in it can be trusted.
 //!
 //! Opening refuses what must not be opened, and never makes an empty store where there was one.
-//! What says that there was one stands in three places: the file `format`, the mark, and the log.
+//! What says that there was one stands in three places: the file `format`, the mark, and the
+//! database. The format also says which database it is, so that a program that does not know it
+//! refuses by the number alone.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Write as _};
+use std::ops::{Bound, ControlFlow};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use longshore_tasks::StoreError;
 
 use crate::census::Census;
-use crate::log::{self, Log};
+use crate::engine::{Batch, Database, Scrutiny, StoreEngine, caught};
 use crate::mark::{self, Mark};
-use crate::record;
+use crate::{orphan, record};
 
-/// The format written here, and the newest that is read.
-const FORMAT: u32 = 2;
+/// The newest format that is read.
+const FORMAT_MAX: u32 = 3;
 
-/// Format 1 had neither census nor mark; it gets them when it is opened.
+/// Format 1, on sled, had neither census nor mark; it gets them when it is opened.
 const FORMAT_WITHOUT_CENSUS: u32 = 1;
 
 /// Why a store was not opened.
@@ -37,7 +41,7 @@ pub enum OpenError {
     },
     /// A newer program wrote it.
     #[error(
-        "the task store in {} has format {found}, this program knows {FORMAT}: use a newer \
+        "the task store in {} has format {found}, this program knows {FORMAT_MAX}: use a newer \
          longshore", dir.display()
     )]
     Newer {
@@ -45,6 +49,20 @@ pub enum OpenError {
         dir: PathBuf,
         /// Its format.
         found: u32,
+    },
+    /// It was made with another database than is asked for.
+    #[error(
+        "the task store in {} was made with {found}, and store.engine is \"{wanted}\": set it to \
+         \"{found}\"; or move the tasks: `longshore store export` writes them out, and once the folder \
+         is moved away, `longshore store import` reads them into a new one", dir.display()
+    )]
+    OtherEngine {
+        /// The folder.
+        dir: PathBuf,
+        /// What it was made with.
+        found: StoreEngine,
+        /// What was asked for.
+        wanted: StoreEngine,
     },
     /// It is not whole.
     #[error(
@@ -93,7 +111,7 @@ pub(crate) struct Lock(#[expect(dead_code, reason = "held, not used")] File);
 
 /// An open store.
 pub(crate) struct Opened {
-    pub(crate) log: Log,
+    pub(crate) db: Arc<dyn Database>,
     pub(crate) mark: Mark,
     pub(crate) census: Census,
     /// The last server closed it; so it is with a new one.
@@ -102,33 +120,36 @@ pub(crate) struct Opened {
 }
 
 /// Opens the store in `dir`, or makes one if there never was one.
-pub(crate) fn open(dir: &Path) -> Result<Opened, OpenError> {
+pub(crate) fn open(
+    dir: &Path,
+    engine: StoreEngine,
+    scrutiny: Scrutiny,
+) -> Result<Opened, OpenError> {
     let io = |error| OpenError::io(dir, error);
     fs::create_dir_all(dir).map_err(io)?;
     let lock = lock(dir)?;
     let format = read_format(dir)?;
-    let log = open_log(dir, format)?;
-    let (mark, census, closed) = match log.look(dir, format_of)? {
-        None if format.is_some() || mark::path(dir).exists() || !log.db.is_empty() => {
+    let db = open_database(dir, engine, format, scrutiny)?;
+    let (mark, census, closed) = match look(dir, || format_of(&*db))? {
+        None if format.is_some() || mark::path(dir).exists() || !look(dir, || is_empty(&*db))? => {
             return Err(OpenError::damaged(dir, "what it held is gone"));
         }
-        None => begin(dir, &log, Census::default())?,
+        None => begin(dir, &*db, engine, Census::default())?,
         Some(_) if format == Some(FORMAT_WITHOUT_CENSUS) => {
-            let census = log.look(dir, Census::count)?;
-            begin(dir, &log, census)?
+            let census = look(dir, || Census::count(&*db))?;
+            begin(dir, &*db, engine, census)?
         }
         Some(found) => {
             expect_format(dir, found)?;
-            trusted(dir, &log, format)?
+            trusted(dir, &*db, format)?
         }
     };
-    log.look(dir, log::sweep_orphans)?;
-    log.sync().map_err(io)?;
-    if format != Some(FORMAT) {
-        write_format(dir).map_err(io)?;
+    sweep_orphans(dir, &*db)?;
+    if format != Some(engine.format()) {
+        write_format(dir, engine).map_err(io)?;
     }
     Ok(Opened {
-        log,
+        db,
         mark,
         census,
         closed,
@@ -136,61 +157,107 @@ pub(crate) fn open(dir: &Path) -> Result<Opened, OpenError> {
     })
 }
 
-/// Whether anything of a store is in `dir`.
-pub(crate) fn holds_store(dir: &Path) -> bool {
-    [dir.join("format"), mark::path(dir), log::path(dir)]
-        .iter()
-        .any(|path| path.exists())
+/// The database of the store in `dir`; none if there is nothing of a store.
+pub(crate) fn engine_of(dir: &Path) -> Result<Option<StoreEngine>, OpenError> {
+    let found = match read_format(dir)? {
+        Some(format) => StoreEngine::of_format(format),
+        None => StoreEngine::found_in(dir),
+    };
+    // The mark alone says that there was one; whichever it was, its file is missing.
+    Ok(found.or_else(|| mark::path(dir).exists().then(StoreEngine::default)))
 }
 
-/// Opens the log of a store that may be damaged, to save what is left. Nothing else is looked at.
-pub(crate) fn open_damaged(dir: &Path) -> Result<(Log, Lock), OpenError> {
+/// Opens the database of a store that may be damaged, to save what is left. Nothing else is looked
+/// at.
+pub(crate) fn open_damaged(dir: &Path) -> Result<(Arc<dyn Database>, Lock), OpenError> {
     let lock = lock(dir)?;
-    let format = read_format(dir).unwrap_or(Some(FORMAT));
-    Ok((open_log(dir, format)?, lock))
+    let engine = StoreEngine::found_in(dir)
+        .ok_or_else(|| OpenError::damaged(dir, "there is no database"))?;
+    let db = open_database(dir, engine, Some(engine.format()), Scrutiny::None)?;
+    Ok((db, lock))
 }
 
-/// The census and the log agree, as they must at a start and after a mend.
-pub(crate) fn recount(dir: &Path, log: &Log) -> Result<Census, OpenError> {
-    let bytes = log.bytes().map_err(|error| OpenError::io(dir, error))?;
-    log.look(dir, |db| {
-        let census = Census::read(db)?;
-        let census = census.ok_or_else(|| StoreError::Corrupt("its census is gone".to_owned()))?;
-        census.expect(db, bytes).map(|()| census)
+/// Looks at what is in a database, which may be damaged in ways that make it panic.
+pub(crate) fn look<T>(
+    dir: &Path,
+    look: impl FnOnce() -> Result<T, StoreError>,
+) -> Result<T, OpenError> {
+    caught(look).map_err(|error| match error {
+        StoreError::Corrupt(cause) => OpenError::damaged(dir, cause),
+        error => OpenError::io(dir, io::Error::other(error)),
     })
 }
 
-fn open_log(dir: &Path, format: Option<u32>) -> Result<Log, OpenError> {
-    let path = log::path(dir);
-    if (format.is_some() || mark::path(dir).exists()) && !path.is_file() {
-        let cause = format!("its log, {}, is missing", path.display());
-        return Err(OpenError::damaged(dir, cause));
-    }
-    Log::open(dir)
+/// The census and the database agree, as they must at a start and after a mend.
+pub(crate) fn recount(dir: &Path, db: &dyn Database) -> Result<Census, OpenError> {
+    let all = db
+        .needs_recount()
+        .map_err(|error| OpenError::io(dir, error))?;
+    look(dir, || {
+        let census = Census::read(db)?;
+        let census = census.ok_or_else(|| StoreError::Corrupt("its census is gone".to_owned()))?;
+        census.expect(db, all).map(|()| census)
+    })
 }
 
-/// A new store, or one that had no census: writes what format 2 has.
-fn begin(dir: &Path, log: &Log, census: Census) -> Result<(Mark, Census, bool), OpenError> {
+/// Removes what a crash left of large values.
+pub(crate) fn sweep_orphans(dir: &Path, db: &dyn Database) -> Result<(), OpenError> {
+    let (parts, batch) = look(dir, || orphan::sweep(db))?;
+    if parts == 0 {
+        return Ok(());
+    }
+    tracing::info!(parts, "removed parts of values that a crash cut short");
+    db.write(batch).map_err(|error| OpenError::io(dir, error))
+}
+
+fn open_database(
+    dir: &Path,
+    engine: StoreEngine,
+    format: Option<u32>,
+    scrutiny: Scrutiny,
+) -> Result<Arc<dyn Database>, OpenError> {
+    let file = engine.file(dir);
+    if let Some(found) = engine_of(dir)?.filter(|found| *found != engine) {
+        return Err(OpenError::OtherEngine {
+            dir: dir.to_owned(),
+            found,
+            wanted: engine,
+        });
+    }
+    if (format.is_some() || mark::path(dir).exists()) && !file.is_file() {
+        let cause = format!("its database, {}, is missing", file.display());
+        return Err(OpenError::damaged(dir, cause));
+    }
+    engine.open(dir, scrutiny)
+}
+
+/// A new store, or one that had no census: writes what every store has.
+fn begin(
+    dir: &Path,
+    db: &dyn Database,
+    engine: StoreEngine,
+    census: Census,
+) -> Result<(Mark, Census, bool), OpenError> {
     let io = |error| OpenError::io(dir, error);
-    let mut batch = sled::Batch::default();
-    let format = record::seal(record::FORMAT_KEY, &FORMAT.to_be_bytes());
+    let mut batch = Batch::default();
+    let format = record::seal(record::FORMAT_KEY, &engine.format().to_be_bytes());
     batch.insert(record::FORMAT_KEY, format);
     batch.insert(record::CENSUS_KEY, census.seal());
-    log.db
-        .apply_batch(batch)
-        .map_err(|error| log::sled_error(dir, error))?;
-    // The mark says that there is a log: after a power cut it must not be found without.
-    log.sync()
-        .and_then(|()| sync_dir(&log::sled_dir(dir)))
-        .and_then(|()| sync_dir(dir))
+    // The mark says that there is a database: after a power cut it must not be found without.
+    db.write(batch)
+        .and_then(|()| sync_names(dir, engine))
         .map_err(io)?;
     Ok((Mark::create(dir).map_err(io)?, census, true))
 }
 
 /// The mark and the census of a store that was used before, if they fit what is there.
-fn trusted(dir: &Path, log: &Log, format: Option<u32>) -> Result<(Mark, Census, bool), OpenError> {
+fn trusted(
+    dir: &Path,
+    db: &dyn Database,
+    format: Option<u32>,
+) -> Result<(Mark, Census, bool), OpenError> {
     let io = |error| OpenError::io(dir, error);
-    let census = recount(dir, log)?;
+    let census = recount(dir, db)?;
     let (mark, known, closed) = match Mark::open(dir) {
         Ok(opened) => opened,
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -205,8 +272,8 @@ fn trusted(dir: &Path, log: &Log, format: Option<u32>) -> Result<(Mark, Census, 
     let known = known.ok_or_else(|| OpenError::damaged(dir, "its file `mark` cannot be read"))?;
     if census.sequence < known {
         let cause = format!(
-            "{} groups of changes were acknowledged and its log holds {}: its end is lost, or it is \
-             an old copy",
+            "{} groups of changes were acknowledged and it holds {}: its end is lost, or it is an old \
+             copy",
             known, census.sequence
         );
         return Err(OpenError::damaged(dir, cause));
@@ -214,14 +281,23 @@ fn trusted(dir: &Path, log: &Log, format: Option<u32>) -> Result<(Mark, Census, 
     Ok((mark, census, closed))
 }
 
-fn format_of(db: &sled::Db) -> Result<Option<u32>, StoreError> {
+fn format_of(db: &dyn Database) -> Result<Option<u32>, StoreError> {
     let key = record::FORMAT_KEY;
-    let Some(sealed) = db.get(key).map_err(record::unreadable)? else {
+    let Some(sealed) = db.get(key)? else {
         return Ok(None);
     };
     let body = record::unseal(key, &sealed)?.try_into();
     let body = body.map_err(|_| StoreError::Corrupt("an odd format record".to_owned()))?;
     Ok(Some(u32::from_be_bytes(body)))
+}
+
+fn is_empty(db: &dyn Database) -> Result<bool, StoreError> {
+    let mut empty = true;
+    db.scan(&(Bound::Unbounded, Bound::Unbounded), &mut |_, _| {
+        empty = false;
+        Ok(ControlFlow::Break(()))
+    })?;
+    Ok(empty)
 }
 
 fn lock(dir: &Path) -> Result<Lock, OpenError> {
@@ -249,8 +325,8 @@ fn lock(dir: &Path) -> Result<Lock, OpenError> {
     Ok(Lock(file))
 }
 
-/// The format of the store that was made here before, as a file beside sled's own says: sled takes a
-/// log it cannot make sense of for an empty one.
+/// The format of the store that was made here before, as a file beside the database says: sled
+/// takes a log it cannot make sense of for an empty one.
 fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
     let text = match fs::read_to_string(dir.join("format")) {
         Ok(text) => text,
@@ -270,14 +346,13 @@ fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
     }
 }
 
-fn write_format(dir: &Path) -> io::Result<()> {
+fn write_format(dir: &Path, engine: StoreEngine) -> io::Result<()> {
     let (new, path) = (dir.join("format.new"), dir.join("format"));
     let mut file = File::create(&new)?;
-    writeln!(file, "longshore task store {FORMAT}")?;
+    writeln!(file, "longshore task store {}", engine.format())?;
     file.sync_all()?;
-    // sled's files must be found again before the format says that there are any.
-    sync_dir(&log::sled_dir(dir))?;
-    sync_dir(dir)?;
+    // The database must be found again before the format says that there is one.
+    sync_names(dir, engine)?;
     fs::rename(new, path)?;
     sync_dir(dir)?;
     // A new folder is an entry of its parent.
@@ -287,12 +362,18 @@ fn write_format(dir: &Path) -> io::Result<()> {
     }
 }
 
+/// Makes the names of the database's files durable.
+fn sync_names(dir: &Path, engine: StoreEngine) -> io::Result<()> {
+    sync_dir(&engine.folder(dir))?;
+    sync_dir(dir)
+}
+
 fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 
 fn expect_format(dir: &Path, found: u32) -> Result<(), OpenError> {
-    if found > FORMAT {
+    if found > FORMAT_MAX {
         return Err(OpenError::Newer {
             dir: dir.to_owned(),
             found,

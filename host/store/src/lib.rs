@@ -1,12 +1,13 @@
-//! The durable store of tasks, on sled.
+//! The durable store of tasks, on redb or sled.
 //!
-//! Owns the folder it is given: its lock, its format, sled's files, and the promise that what has
-//! been answered is on the disk. It must not know what a task is: bytes by id, each with a
+//! Owns the folder it is given: its lock, its format, the database's files, and the promise that
+//! what has been answered is on the disk. It must not know what a task is: bytes by id, each with a
 //! revision, as `longshore-tasks` asks of every store.
 //!
+//! - `engine`: the databases; nobody else knows which one it is.
 //! - `folder`: opening, and refusing what must not be opened.
-//! - `log`: sled's files.
 //! - `record`: keys and framing of everything kept.
+//! - `orphan`: what a crash leaves of large values.
 //! - `census`, `mark`: how what is lost or stale is noticed.
 //! - `committer`: the one thread that writes, and mends after a failure.
 //! - `tide`: what is written but not durable yet, and must not be read.
@@ -16,14 +17,16 @@
 mod archive;
 mod census;
 mod committer;
+mod engine;
 mod folder;
-mod log;
 mod mark;
+mod orphan;
 mod record;
 mod tide;
 mod window;
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,10 +38,12 @@ use longshore_tasks::{Put, Store, StoreError, Stored, TaskId};
 use tokio::sync::{mpsc, oneshot};
 
 use committer::{Change, Desk, Order};
+use engine::{Keys, Scrutiny};
 use tide::Tide;
 use window::{Glimpse, Window};
 
 pub use archive::{Archive, ArchiveError, Summary, import};
+pub use engine::StoreEngine;
 pub use folder::OpenError;
 
 /// How many orders wait for the committer; more senders wait in turn. A group takes them all in
@@ -52,38 +57,39 @@ const READS_MAX: usize = 64;
 /// A store in a folder of its own.
 ///
 /// Dropping it waits for what was accepted to become durable, as [`Store::close`] does.
-pub struct SledStore {
+pub struct DiskStore {
     window: Arc<Window>,
     tide: Arc<Tide>,
     orders: Option<mpsc::Sender<Order>>,
     committer: Option<JoinHandle<()>>,
     in_use: AtomicBool,
-    /// Held for as long as sled is open.
+    /// Held for as long as the database is open.
     _lock: folder::Lock,
 }
 
-impl fmt::Debug for SledStore {
+impl fmt::Debug for DiskStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SledStore").finish_non_exhaustive()
+        f.debug_struct("DiskStore").finish_non_exhaustive()
     }
 }
 
-impl SledStore {
-    /// Opens the store in `dir`, made if it is not there. Blocks, for seconds if the store is big
-    /// and was not closed.
-    pub fn open(dir: &Path) -> Result<Self, OpenError> {
+impl DiskStore {
+    /// Opens the store in `dir`, made if it is not there, on this database. Blocks; with sled for
+    /// seconds if the store is big and was not closed.
+    pub fn open(dir: &Path, engine: StoreEngine) -> Result<Self, OpenError> {
         let folder::Opened {
-            log,
+            db,
             mark,
             census,
             closed,
             lock,
-        } = folder::open(dir)?;
+        } = folder::open(dir, engine, Scrutiny::IfSmall)?;
         mark.begin().map_err(|error| OpenError::io(dir, error))?;
         let (tide, window) = (Arc::new(Tide::default()), Arc::new(Window::default()));
-        window.open(&log.db);
+        window.open(&db);
         let desk = Desk {
-            log,
+            db,
+            engine,
             mark,
             census,
             tide: Arc::clone(&tide),
@@ -106,6 +112,24 @@ impl SledStore {
         self.window.look().ok_or_else(|| self.tide.stopped())
     }
 
+    /// What a part of an index names, at most so many.
+    fn page<T>(
+        &self,
+        keys: &Keys,
+        max: usize,
+        read: fn(&[u8]) -> Result<T, StoreError>,
+    ) -> Result<Vec<T>, StoreError> {
+        let mut found = Vec::new();
+        self.look()?.db.scan(keys, &mut |key, _| {
+            if found.len() == max {
+                return Ok(ControlFlow::Break(()));
+            }
+            found.push(read(key)?);
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(found)
+    }
+
     async fn change(&self, change: Change) -> Result<Revision, StoreError> {
         let (reply, answer) = oneshot::channel();
         self.order(Order::Change(change, reply)).await?;
@@ -118,16 +142,16 @@ impl SledStore {
     }
 }
 
-/// Reads go straight to sled on the caller's thread: cached they take microseconds, and otherwise
-/// one short read of the page cache or the disk (18 µs at the median of a million tasks), less than
-/// handing them to another thread would.
+/// Reads go straight to the database on the caller's thread: cached they take microseconds, and
+/// otherwise one short read of the page cache or the disk (18 µs at the median of a million tasks),
+/// less than handing them to another thread would.
 #[async_trait]
-impl Store for SledStore {
+impl Store for DiskStore {
     async fn get(&self, id: &TaskId) -> Result<Option<Stored>, StoreError> {
         for _ in 0..READS_MAX {
             self.tide.durable(id).await?;
             let glimpse = self.look()?;
-            let read = record::read(&glimpse.db, id);
+            let read = record::read(&*glimpse.db, id);
             // Only what was durable before or is by now may be shown.
             if self.tide.is_durable(id)?
                 && self.window.still_shows(&glimpse)
@@ -158,14 +182,7 @@ impl Store for SledStore {
         after: Option<TaskId>,
         max: usize,
     ) -> Result<Vec<TaskId>, StoreError> {
-        let glimpse = self.look()?;
-        let keys = glimpse
-            .db
-            .range(record::unfinished_range(after))
-            .keys()
-            .take(max);
-        keys.map(|key| record::unfinished_id(&key.map_err(record::unreadable)?))
-            .collect()
+        self.page(&record::unfinished_range(after), max, record::unfinished_id)
     }
 
     async fn due(
@@ -174,14 +191,7 @@ impl Store for SledStore {
         after: Option<(u64, TaskId)>,
         max: usize,
     ) -> Result<Vec<(u64, TaskId)>, StoreError> {
-        let glimpse = self.look()?;
-        let keys = glimpse
-            .db
-            .range(record::due_range(after, until_ms))
-            .keys()
-            .take(max);
-        keys.map(|key| record::due_of(&key.map_err(record::unreadable)?))
-            .collect()
+        self.page(&record::due_range(after, until_ms), max, record::due_of)
     }
 
     async fn begin(&self) -> Result<bool, StoreError> {
@@ -195,7 +205,7 @@ impl Store for SledStore {
     }
 }
 
-impl Drop for SledStore {
+impl Drop for DiskStore {
     fn drop(&mut self) {
         // Without a sender the committer ends after what is queued; a bounded wait.
         self.orders = None;

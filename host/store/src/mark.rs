@@ -1,8 +1,9 @@
-//! How many groups were acknowledged, in a small file beside sled's own.
+//! How many groups were acknowledged, in a small file beside the database.
 //!
-//! sled's log may lose its tail to damage and look like an older, sound one. The mark is written
-//! after each group is durable and before anyone is answered, so a log that holds fewer groups than
-//! the mark says has lost some. It never runs ahead of the log.
+//! A log may lose its tail to damage and look like an older, sound one, and any file may be put in
+//! place of a newer one. The mark is written
+//! after each group is durable and before anyone is answered, so a database that holds fewer groups than
+//! the mark says has lost some. It never runs ahead of the database.
 //!
 //! A note of it costs one small write to the page cache, not a sync: a crash of the process keeps
 //! it. A power cut may set it back to its last sync, and then it asks for less than it could.

@@ -20,6 +20,8 @@ use std::ops::Bound;
 use longshore_tasks::store::Revision;
 use longshore_tasks::{StoreError, Stored, TaskId};
 
+use crate::engine::{Database, Keys};
+
 /// The version of the framing written here.
 const VERSION: u8 = 1;
 
@@ -37,7 +39,7 @@ pub(crate) const FORMAT_KEY: &[u8] = b"f";
 pub(crate) const CENSUS_KEY: &[u8] = b"z";
 
 /// First byte of the keys of intents.
-pub(crate) const INTENT: &[u8] = b"i";
+const INTENT: &[u8] = b"i";
 
 /// What stands at the head of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,10 +59,10 @@ const UNFINISHED: u8 = 1;
 const HAS_DUE: u8 = 2;
 
 impl Head {
-    /// The head of `id` as sled shows it now.
-    pub(crate) fn read(db: &sled::Db, id: &TaskId) -> Result<Option<Self>, StoreError> {
+    /// The head of `id` as the database shows it now.
+    pub(crate) fn read(db: &dyn Database, id: &TaskId) -> Result<Option<Self>, StoreError> {
         let key = head_key(id);
-        let sealed = db.get(&key).map_err(unreadable)?;
+        let sealed = db.get(&key)?;
         sealed.map(|sealed| Self::unseal(id, &sealed)).transpose()
     }
 
@@ -101,7 +103,7 @@ impl Head {
 }
 
 /// One attempt to read; `None` if the task changed under it.
-pub(crate) fn read(db: &sled::Db, id: &TaskId) -> Result<Option<Option<Stored>>, StoreError> {
+pub(crate) fn read(db: &dyn Database, id: &TaskId) -> Result<Option<Option<Stored>>, StoreError> {
     let Some(head) = Head::read(db, id)? else {
         return Ok(Some(None));
     };
@@ -109,7 +111,7 @@ pub(crate) fn read(db: &sled::Db, id: &TaskId) -> Result<Option<Option<Stored>>,
     bytes.reserve_exact(head.len.saturating_sub(bytes.len()));
     for index in 0..head.chunks {
         let key = chunk_key(id, head.revision, index);
-        let Some(sealed) = db.get(&key).map_err(unreadable)? else {
+        let Some(sealed) = db.get(&key)? else {
             let now = Head::read(db, id)?.map(|head| head.revision);
             if now == Some(head.revision) {
                 return Err(StoreError::Corrupt(format!(
@@ -180,15 +182,20 @@ pub(crate) fn due_key(due_ms: u64, id: &TaskId) -> Vec<u8> {
 }
 
 pub(crate) fn chunk_key(id: &TaskId, revision: Revision, index: u32) -> Vec<u8> {
-    [&chunk_prefix(id, revision), index.to_be_bytes().as_slice()].concat()
+    let (revision, index) = (revision.to_be_bytes(), index.to_be_bytes());
+    [b"c", id.as_bytes().as_slice(), &revision, &index].concat()
 }
 
-/// What the keys of all parts of a revision begin with.
-pub(crate) fn chunk_prefix(id: &TaskId, revision: Revision) -> Vec<u8> {
-    [b"c", id.as_bytes().as_slice(), &revision.to_be_bytes()].concat()
+/// All parts of a revision.
+pub(crate) fn chunk_range(id: &TaskId, revision: Revision) -> Keys {
+    let at = |index| Bound::Included(chunk_key(id, revision, index));
+    (at(0), at(u32::MAX))
 }
 
-type Keys = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+pub(crate) fn intent_range() -> Keys {
+    let [first, next] = [b"i", b"j"].map(|prefix| prefix.to_vec());
+    (Bound::Included(first), Bound::Excluded(next))
+}
 
 pub(crate) fn head_range(after: Option<TaskId>) -> Keys {
     let lowest = Bound::Included(b"h".to_vec());
@@ -206,7 +213,7 @@ pub(crate) fn due_range(after: Option<(u64, TaskId)>, until_ms: u64) -> Keys {
     let lowest = Bound::Included(b"e".to_vec());
     let above = after.map_or(lowest, |(due_ms, id)| Bound::Excluded(due_key(due_ms, &id)));
     let highest = TaskId::from_bytes([u8::MAX; TaskId::BYTES]);
-    // An empty range is turned around only if `after` lies beyond: sled would panic on it.
+    // An empty range is turned around only if `after` lies beyond: a database would panic on it.
     let end = due_key(
         until_ms.max(after.map_or(0, |(due_ms, _)| due_ms)),
         &highest,
@@ -230,17 +237,6 @@ pub(crate) fn id_at(key: &[u8], place: usize) -> Result<TaskId, StoreError> {
     bytes
         .map(TaskId::from_bytes)
         .ok_or_else(|| StoreError::Corrupt(format!("an odd index key {}", key.escape_ascii())))
-}
-
-/// sled's error on a read, as the engine's.
-pub(crate) fn unreadable(error: sled::Error) -> StoreError {
-    match error {
-        sled::Error::Io(error) => StoreError::Unavailable(format!("it cannot be read: {error}")),
-        sled::Error::CollectionNotFound(_)
-        | sled::Error::Unsupported(_)
-        | sled::Error::ReportableBug(_)
-        | sled::Error::Corruption { .. } => StoreError::Corrupt(error.to_string()),
-    }
 }
 
 #[cfg(test)]

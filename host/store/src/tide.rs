@@ -1,7 +1,7 @@
 //! What is written but not durable yet, and must not be read.
 //!
-//! sled shows a write at once, the disk has it a little later; a status seen in between could be
-//! taken back by a power cut. So readers of a task in that state wait. Here is also whether the
+//! A database may show a write at once (sled does), the disk has it a little later; a status seen in
+//! between could be taken back by a power cut. So readers of a task in that state wait. Here is also whether the
 //! store works at all: it may fail and be mended, or stop for good.
 
 use std::collections::HashSet;

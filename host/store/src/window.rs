@@ -1,15 +1,17 @@
-//! Where readers find sled's database while the committer may close and open it.
+//! Where readers find the database while the committer may close and open it.
 
 use std::fmt;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::engine::Database;
 
 /// The database, if it is open, and how often it was opened.
 #[derive(Default)]
-pub(crate) struct Window(RwLock<(u64, Option<sled::Db>)>);
+pub(crate) struct Window(RwLock<(u64, Option<Arc<dyn Database>>)>);
 
 /// The database for one read.
 pub(crate) struct Glimpse {
-    pub(crate) db: sled::Db,
+    pub(crate) db: Arc<dyn Database>,
     opening: u64,
 }
 
@@ -20,9 +22,9 @@ impl fmt::Debug for Window {
 }
 
 impl Window {
-    pub(crate) fn open(&self, db: &sled::Db) {
+    pub(crate) fn open(&self, db: &Arc<dyn Database>) {
         let mut place = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        *place = (place.0 + 1, Some(db.clone()));
+        *place = (place.0 + 1, Some(Arc::clone(db)));
     }
 
     /// Readers that are at it keep it open until they are done; that is short.

@@ -11,11 +11,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use longshore_store::SledStore;
+use longshore_store::{DiskStore, StoreEngine};
 use longshore_tasks::{Put, Store as _, StoreError, TaskId};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
-/// Room for a little more than one segment of the log.
+/// Room for a little more than one segment of sled's log.
 const ROOM_BYTES: u64 = 9 << 20;
 
 /// The store looks for room again within five seconds.
@@ -23,19 +23,30 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 fn main() {
     let mut args = std::env::args().skip(1);
-    if let (Some("child"), Some(dir)) = (args.next().as_deref(), args.next()) {
+    if let (Some("child"), Some(engine), Some(dir)) =
+        (args.next().as_deref(), args.next(), args.next())
+    {
         let runtime = tokio::runtime::Runtime::new().unwrap();
-        return runtime.block_on(child(Path::new(&dir)));
+        let engine = StoreEngine::ALL
+            .into_iter()
+            .find(|one| one.to_string() == engine);
+        return runtime.block_on(child(engine.unwrap(), Path::new(&dir)));
     }
+    for engine in StoreEngine::ALL {
+        parent(engine);
+    }
+}
+
+fn parent(engine: StoreEngine) {
     let dir = tempfile::tempdir().unwrap();
     let status = Command::new("sh")
         .args(["-c", r#"trap "" XFSZ; exec "$0" "$@""#])
         .arg(std::env::current_exe().unwrap())
-        .arg("child")
+        .args(["child", &engine.to_string()])
         .arg(dir.path())
         .status()
         .unwrap();
-    assert!(status.success(), "{status}");
+    assert!(status.success(), "{engine}: {status}");
 }
 
 fn put(id: TaskId, expected: Option<u64>) -> Put {
@@ -62,10 +73,10 @@ fn allow(bytes: Option<u64>) {
     setrlimit(Resource::Fsize, limit).unwrap();
 }
 
-async fn child(dir: &Path) {
-    let store = SledStore::open(dir).unwrap();
+async fn child(engine: StoreEngine, dir: &Path) {
+    let store = DiskStore::open(dir, engine).unwrap();
     let mut acked = HashMap::new();
-    for round in 0..3 {
+    for round in 0..2 {
         allow(Some(ROOM_BYTES * (1 + round)));
         let refusal = fill(&store, &mut acked).await;
         let text = refusal.to_string();
@@ -82,11 +93,11 @@ async fn child(dir: &Path) {
     }
     store.close().await.unwrap();
     drop(store);
-    check(&SledStore::open(dir).unwrap(), &acked).await;
+    check(&DiskStore::open(dir, engine).unwrap(), &acked).await;
 }
 
 /// Writes until the store refuses.
-async fn fill(store: &SledStore, acked: &mut HashMap<TaskId, u64>) -> StoreError {
+async fn fill(store: &DiskStore, acked: &mut HashMap<TaskId, u64>) -> StoreError {
     for _ in 0..100_000 {
         let id = TaskId::random().unwrap();
         for expected in [None, Some(1)] {
@@ -99,7 +110,7 @@ async fn fill(store: &SledStore, acked: &mut HashMap<TaskId, u64>) -> StoreError
     panic!("there was room for everything");
 }
 
-async fn until_it_works(store: &SledStore) {
+async fn until_it_works(store: &DiskStore) {
     let works = async {
         loop {
             let id = TaskId::random().unwrap();
@@ -114,7 +125,7 @@ async fn until_it_works(store: &SledStore) {
         .expect("the store goes on");
 }
 
-async fn check(store: &SledStore, acked: &HashMap<TaskId, u64>) {
+async fn check(store: &DiskStore, acked: &HashMap<TaskId, u64>) {
     for (id, revision) in acked {
         let stored = store.get(id).await.unwrap();
         let stored = stored.unwrap_or_else(|| panic!("{id} is lost"));

@@ -9,28 +9,35 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use longshore_store::SledStore;
+use longshore_store::{DiskStore, StoreEngine};
 use longshore_tasks::{Put, Store, TaskId};
 
 /// The lives of the child; each leaves a store for the next to open.
-const ROUNDS: usize = 6;
+const ROUNDS: usize = 4;
 
 /// Acknowledged writes after which it is killed, more each round.
-const WRITES_STEP: usize = 150;
+const WRITES_STEP: usize = 120;
 
 fn main() {
     let mut args = std::env::args();
     let _program = args.next();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    match (args.next().as_deref(), args.next()) {
-        (Some("child"), Some(dir)) => runtime.block_on(child(Path::new(&dir))),
-        _ => runtime.block_on(parent()),
+    if let (Some("child"), Some(engine), Some(dir)) =
+        (args.next().as_deref(), args.next(), args.next())
+    {
+        let engine = StoreEngine::ALL
+            .into_iter()
+            .find(|one| one.to_string() == engine);
+        return runtime.block_on(child(engine.unwrap(), Path::new(&dir)));
+    }
+    for engine in StoreEngine::ALL {
+        runtime.block_on(parent(engine));
     }
 }
 
 /// Small values and large ones, so that kills fall between the groups of a large one too.
 fn value(id: &TaskId, revision: u64) -> Vec<u8> {
-    let len = if id.as_bytes()[0].is_multiple_of(16) {
+    let len = if id.as_bytes()[0].is_multiple_of(48) {
         1_500_000
     } else {
         700
@@ -40,8 +47,8 @@ fn value(id: &TaskId, revision: u64) -> Vec<u8> {
 }
 
 /// Writes until it is killed, and says each write that is durable.
-async fn child(dir: &Path) {
-    let store = std::sync::Arc::new(SledStore::open(dir).unwrap());
+async fn child(engine: StoreEngine, dir: &Path) {
+    let store = std::sync::Arc::new(DiskStore::open(dir, engine).unwrap());
     let writer = || {
         let store = std::sync::Arc::clone(&store);
         tokio::spawn(async move {
@@ -68,12 +75,12 @@ async fn child(dir: &Path) {
     futures::future::join_all((0..8).map(|_| writer())).await;
 }
 
-async fn parent() {
+async fn parent(engine: StoreEngine) {
     let dir = tempfile::tempdir().unwrap();
     let mut acked: HashMap<TaskId, u64> = HashMap::new();
     for round in 1..=ROUNDS {
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .arg("child")
+            .args(["child", &engine.to_string()])
             .arg(dir.path())
             .stderr(Stdio::piped())
             .spawn()
@@ -89,7 +96,7 @@ async fn parent() {
             acked.insert(id.parse().unwrap(), revision.parse().unwrap());
         }
         child.wait().unwrap();
-        check(dir.path(), &acked).await;
+        check(engine, dir.path(), &acked).await;
     }
     assert!(
         acked.len() > ROUNDS * WRITES_STEP / 8,
@@ -98,8 +105,8 @@ async fn parent() {
     );
 }
 
-async fn check(dir: &Path, acked: &HashMap<TaskId, u64>) {
-    let store = SledStore::open(dir).unwrap();
+async fn check(engine: StoreEngine, dir: &Path, acked: &HashMap<TaskId, u64>) {
+    let store = DiskStore::open(dir, engine).unwrap();
     for (id, revision) in acked {
         let stored = store
             .get(id)

@@ -4,6 +4,7 @@ use super::callers::{SessionSettings, WrittenAuth};
 use super::grants::WrittenGrants;
 use super::{Config, ConfigError, Flags, PluginConfig};
 use longshore_runtime::{Limits, contract};
+use longshore_store::StoreEngine;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -27,6 +28,7 @@ pub(super) struct Written {
     lists: Lists,
     subscriptions: Listening,
     tasks: Tasks,
+    store: Store,
     limits: toml::Table,
     plugins: BTreeMap<String, WrittenPlugin>,
 }
@@ -49,6 +51,7 @@ impl Default for Written {
             lists: Lists::default(),
             subscriptions: Listening::default(),
             tasks: Tasks::default(),
+            store: Store::default(),
             limits: toml::Table::new(),
             plugins: BTreeMap::new(),
         }
@@ -249,6 +252,14 @@ impl Default for Tasks {
     }
 }
 
+/// Where tasks are kept.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Store {
+    /// The database.
+    pub(crate) engine: StoreEngine,
+}
+
 /// Limits of the host, the same for all plugins.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct HostLimits {
@@ -411,6 +422,7 @@ impl Written {
             lists: self.lists,
             listening: self.subscriptions,
             tasks: self.tasks,
+            store: self.store,
             plugins: plugins.collect::<Result<_, ConfigError>>()?,
             limits,
             host,

@@ -1,7 +1,8 @@
-//! After a failed write: the log is opened anew until that works, and the store goes on.
+//! After a failed write: the database is opened anew until that works, and the store goes on.
 //!
-//! It goes on only from what was acknowledged: a log that has lost some of it stops the store.
+//! It goes on only from what was acknowledged: a database that has lost some of it stops the store.
 
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -9,8 +10,8 @@ use longshore_tasks::StoreError;
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Committer, Order};
+use crate::engine::{Database, Scrutiny};
 use crate::folder::{self, OpenError};
-use crate::log::{self, Log};
 
 /// How long the first wait between two tries is, and the longest; it doubles. A try reads what was written since the last
 /// start, so it must not come too often.
@@ -24,23 +25,23 @@ const LOOK_MS: u64 = 20;
 type Closing = oneshot::Sender<Result<(), StoreError>>;
 
 impl Committer {
-    /// Tries until the log is open again or can never be trusted again. All that is asked meanwhile
+    /// Tries until the database is open again or can never be trusted again. All that is asked meanwhile
     /// is refused. Returns early if the store is to be closed.
     pub(super) fn mend_until_it_works(
         &mut self,
         queue: &mut mpsc::Receiver<Order>,
     ) -> Option<Closing> {
         let mut wait_ms = WAIT_MS;
-        while self.log.is_none() {
+        while self.db.is_none() {
             if let Err(stop) = self.refuse_for(wait_ms, queue) {
                 return stop;
             }
             wait_ms = (2 * wait_ms).min(WAIT_MS_MAX);
             match self.open_again() {
-                Ok(log) => {
+                Ok(db) => {
                     tracing::info!(dir = %self.dir.display(), "the task store works again");
-                    self.window.open(&log.db);
-                    self.log = Some(log);
+                    self.window.open(&db);
+                    self.db = Some(db);
                     self.tide.mend();
                 }
                 Err(error @ OpenError::Damaged { .. }) => {
@@ -75,10 +76,10 @@ impl Committer {
         }
     }
 
-    /// The log as the disk has it, with the census that is in it.
-    fn open_again(&mut self) -> Result<Log, OpenError> {
-        let log = Log::open(&self.dir)?;
-        let census = folder::recount(&self.dir, &log)?;
+    /// The database as the disk has it, with the census that is in it.
+    fn open_again(&mut self) -> Result<Arc<dyn Database>, OpenError> {
+        let db = self.engine.open(&self.dir, Scrutiny::IfSmall)?;
+        let census = folder::recount(&self.dir, &*db)?;
         // The last group may have been written before the failure, and not been acknowledged.
         let expected = self.durable..=self.census.sequence;
         if !expected.contains(&census.sequence) {
@@ -88,12 +89,11 @@ impl Committer {
             );
             return Err(OpenError::damaged(&self.dir, cause));
         }
-        log.look(&self.dir, log::sweep_orphans)?;
+        folder::sweep_orphans(&self.dir, &*db)?;
         let io = |error| OpenError::io(&self.dir, error);
-        log.sync().map_err(io)?;
         self.mark.note(census.sequence).map_err(io)?;
         (self.census, self.durable) = (census, census.sequence);
         self.written_bytes = 0;
-        Ok(log)
+        Ok(db)
     }
 }

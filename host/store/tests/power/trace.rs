@@ -111,6 +111,9 @@ impl<R: BufRead> Trace<R> {
                     .zip(paths.next())
                     .map(|(from, to)| Event::Renamed(from, to))
             }
+            "fallocate" | "writev" | "pwritev" if self.fd_path(call).is_some() => {
+                panic!("the disk does not follow {name}")
+            }
             _ => None,
         };
         seen.unwrap_or(Event::Other)

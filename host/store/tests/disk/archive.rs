@@ -1,12 +1,20 @@
 //! Looking at a closed store, writing it out and reading it back.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail by it")]
-
 use std::path::Path;
 
-use longshore_store::{Archive, ArchiveError, OpenError, SledStore, Summary, import};
+use longshore_store::{Archive, ArchiveError, DiskStore, OpenError, StoreEngine, Summary, import};
 use longshore_tasks::state::{Event, Outcome, Task, apply};
 use longshore_tasks::{Birth, Call, MemoryStore, OnCrash, Principal, Put, Store, TaskId, codec};
+
+use crate::on_each_engine;
+use crate::raw::Raw;
+
+on_each_engine!(
+    an_export_is_read_back_as_it_was,
+    a_task_is_found_by_its_name_elsewhere,
+    what_is_left_of_a_damaged_store_is_saved,
+    a_store_in_use_and_no_store_are_told_apart,
+);
 
 fn task(body_bytes: usize, external_id: Option<&str>, ended: bool) -> Task {
     let call = Call {
@@ -38,8 +46,8 @@ fn task(body_bytes: usize, external_id: Option<&str>, ended: bool) -> Task {
     task
 }
 
-async fn keep(dir: &Path, tasks: &[Task]) {
-    let store = SledStore::open(dir).unwrap();
+async fn keep(engine: StoreEngine, dir: &Path, tasks: &[Task]) {
+    let store = DiskStore::open(dir, engine).unwrap();
     for task in tasks {
         let put = Put {
             id: task.id,
@@ -68,18 +76,19 @@ fn export(archive: &Archive) -> (Summary, Vec<u8>) {
     (summary.unwrap(), out)
 }
 
-#[tokio::test]
-async fn an_export_is_read_back_as_it_was() {
+async fn an_export_is_read_back_as_it_was(engine: StoreEngine) {
     let (dir, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let tasks = tasks();
-    keep(dir.path(), &tasks).await;
+    keep(engine, dir.path(), &tasks).await;
     let archive = Archive::open(dir.path()).unwrap();
     let checked = archive.check(|damage| panic!("{damage}")).unwrap();
     let (written, text) = export(&archive);
     assert_eq!(checked, written);
     assert_eq!((written.tasks, written.unfinished), (200, 133));
 
-    let store = SledStore::open(other.path()).unwrap();
+    // Into the other one: an export is how tasks move between them.
+    let moved = StoreEngine::ALL.into_iter().find(|moved| *moved != engine);
+    let store = DiskStore::open(other.path(), moved.unwrap()).unwrap();
     assert_eq!(import(&store, &text[..]).await.unwrap().tasks, 200);
     for task in &tasks {
         let stored = store.get(&task.id).await.unwrap().unwrap();
@@ -96,9 +105,10 @@ async fn an_export_is_read_back_as_it_was() {
 
 #[tokio::test]
 async fn an_export_goes_into_any_store() {
+    let engine = StoreEngine::default();
     let dir = tempfile::tempdir().unwrap();
     let tasks = tasks();
-    keep(dir.path(), &tasks).await;
+    keep(engine, dir.path(), &tasks).await;
     let (_, text) = export(&Archive::open(dir.path()).unwrap());
     let memory = MemoryStore::default();
     import(&memory, &text[..]).await.unwrap();
@@ -109,8 +119,9 @@ async fn an_export_goes_into_any_store() {
 
 #[tokio::test]
 async fn a_cut_or_changed_export_is_named_by_its_line() {
+    let engine = StoreEngine::default();
     let dir = tempfile::tempdir().unwrap();
-    keep(dir.path(), &tasks()).await;
+    keep(engine, dir.path(), &tasks()).await;
     let (_, text) = export(&Archive::open(dir.path()).unwrap());
     let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
     let without_last = lines[..201].concat();
@@ -139,11 +150,10 @@ async fn a_cut_or_changed_export_is_named_by_its_line() {
     }
 }
 
-#[tokio::test]
-async fn a_task_is_found_by_its_name_elsewhere() {
+async fn a_task_is_found_by_its_name_elsewhere(engine: StoreEngine) {
     let dir = tempfile::tempdir().unwrap();
     let tasks = tasks();
-    keep(dir.path(), &tasks).await;
+    keep(engine, dir.path(), &tasks).await;
     let archive = Archive::open(dir.path()).unwrap();
     let mut found = Vec::new();
     archive
@@ -160,20 +170,15 @@ async fn a_task_is_found_by_its_name_elsewhere() {
     );
 }
 
-#[tokio::test]
-async fn what_is_left_of_a_damaged_store_is_saved() {
+async fn what_is_left_of_a_damaged_store_is_saved(engine: StoreEngine) {
     let dir = tempfile::tempdir().unwrap();
     let tasks = tasks();
-    keep(dir.path(), &tasks).await;
-    let db = sled::Config::new()
-        .path(dir.path().join("sled"))
-        .segment_size(8 << 20)
-        .open()
-        .unwrap();
+    keep(engine, dir.path(), &tasks).await;
+    let db = Raw::open(dir.path(), engine);
     let key = [b"h", tasks[5].id.as_bytes().as_slice()].concat();
-    let mut head = db.get(&key).unwrap().unwrap().to_vec();
+    let mut head = db.get(&key);
     head[40] ^= 1;
-    db.insert(key, head).unwrap();
+    db.set(&key, Some(&head));
     drop(db);
 
     let refused = Archive::open(dir.path()).unwrap_err();
@@ -186,10 +191,9 @@ async fn what_is_left_of_a_damaged_store_is_saved() {
     assert_eq!(import(&store, &out[..]).await.unwrap().tasks, 199);
 }
 
-#[tokio::test]
-async fn a_store_in_use_and_no_store_are_told_apart() {
+async fn a_store_in_use_and_no_store_are_told_apart(engine: StoreEngine) {
     let dir = tempfile::tempdir().unwrap();
-    let _store = SledStore::open(dir.path()).unwrap();
+    let _store = DiskStore::open(dir.path(), engine).unwrap();
     let error = Archive::open(dir.path()).unwrap_err();
     assert!(matches!(error, OpenError::InUse { .. }), "{error}");
     let nowhere = dir.path().join("nowhere");

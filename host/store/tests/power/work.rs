@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use longshore_store::SledStore;
+use longshore_store::{DiskStore, StoreEngine};
 use longshore_tasks::{Put, Store as _, TaskId};
 
 /// After this revision a task may be removed.
@@ -22,18 +22,18 @@ const WRITERS: u64 = 12;
 pub(crate) fn value(id: &TaskId, revision: u64) -> Vec<u8> {
     let kind = id.as_bytes()[0];
     let len = match kind {
-        0..8 => 150_000,
-        8..64 => 20_000,
+        0..4 => 150_000,
+        4..32 => 20_000,
         _ => 1_500,
     };
     let start = id.as_bytes()[1] as usize + usize::try_from(revision).unwrap();
     (start..start + len).map(|n| (n % 251) as u8).collect()
 }
 
-pub(crate) fn run(dir: &Path, changes: u64) {
+pub(crate) fn run(engine: StoreEngine, dir: &Path, changes: u64) {
     let runtime = tokio::runtime::Builder::new_multi_thread().build().unwrap();
     for _ in 0..LIVES {
-        let store = Arc::new(SledStore::open(dir).unwrap());
+        let store = Arc::new(DiskStore::open(dir, engine).unwrap());
         let left = Arc::new(AtomicU64::new(changes / LIVES));
         let writers = (0..WRITERS).map(|_| {
             let (store, left) = (Arc::clone(&store), Arc::clone(&left));
@@ -47,7 +47,7 @@ pub(crate) fn run(dir: &Path, changes: u64) {
     }
 }
 
-async fn write(store: &SledStore, left: &AtomicU64) {
+async fn write(store: &DiskStore, left: &AtomicU64) {
     let spend = || {
         left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| {
             left.checked_sub(1)

@@ -1,19 +1,18 @@
-//! sled's files: opening them where sled alone would give up or keep silent, and making what was
-//! written durable.
+//! A store on sled: a log, with an index of it in memory.
 //!
-//! Knows nothing of what is in the records but the orphans it sweeps.
+//! Owns sled's files: opening them where sled alone would give up or keep silent, and making what
+//! was written durable. sled shows a write before it is durable, and mends a damaged log by leaving
+//! out what it cannot read; `tide` and `census` are there for that.
 
 use std::fs::{self, File};
 use std::io;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-use longshore_tasks::store::Revision;
-use longshore_tasks::{StoreError, TaskId};
+use longshore_tasks::StoreError;
 
+use super::{Batch, Database, Keys, Show, StoreEngine};
 use crate::folder::OpenError;
-use crate::record::{self, Head};
 
 /// A page of more than a quarter of a segment becomes a file that sled does not sync, and less
 /// than a segment may be written between two of our syncs; 8 MiB leaves room on both sides.
@@ -27,65 +26,55 @@ const CACHE_BYTES: u64 = 16 << 20;
 /// space is never reused.
 const FLUSH_EVERY_MS: u64 = 500;
 
-/// sled's own folder.
-pub(crate) fn sled_dir(dir: &Path) -> PathBuf {
-    dir.join("sled")
-}
+/// After so much was written, in bytes, a store that is closed is opened once more: that is when
+/// sled writes down where its pages are, and without it the next start has to read all of this
+/// again. It takes about a second for a gigabyte, at the stop instead of at the start.
+const REOPEN_AFTER_BYTES: u64 = 256 << 20;
 
-/// The open log.
-pub(crate) struct Log {
-    pub(crate) db: sled::Db,
+/// Up to this length of the log all tasks are counted at a start, in bytes: it takes under a second.
+/// Above it only the unfinished are, and `check` counts the rest.
+const RECOUNT_BYTES_MAX: u64 = 512 << 20;
+
+pub(super) struct Sled {
+    db: sled::Db,
     /// A second descriptor of the same file, for our own syncs.
     file: File,
     blobs: PathBuf,
 }
 
-impl Log {
-    /// Opens the log in `dir`, made if it is not there.
-    pub(crate) fn open(dir: &Path) -> Result<Self, OpenError> {
-        let io = |error| OpenError::io(dir, error);
-        remove_torn_snapshots(dir).map_err(io)?;
-        let db = open_sled(dir).or_else(|error| open_without_snapshots(dir, error))?;
-        let log = Self {
-            db,
-            file: File::open(path(dir)).map_err(io)?,
-            blobs: sled_dir(dir).join("blobs"),
-        };
-        // sled writes its settings without a sync; torn by a power cut they would stop the next start.
-        File::open(sled_dir(dir).join("conf"))
-            .and_then(|conf| conf.sync_all())
-            .map_err(io)?;
-        log.expect_no_blobs();
-        Ok(log)
-    }
+pub(super) fn open(dir: &Path) -> Result<Sled, OpenError> {
+    let io = |error| OpenError::io(dir, error);
+    let folder = StoreEngine::Sled.folder(dir);
+    remove_torn_snapshots(dir).map_err(io)?;
+    let db = open_sled(dir).or_else(|error| open_without_snapshots(dir, error))?;
+    let log = Sled {
+        db,
+        file: File::open(StoreEngine::Sled.file(dir)).map_err(io)?,
+        blobs: folder.join("blobs"),
+    };
+    // sled writes its settings without a sync; torn by a power cut they would stop the next start.
+    File::open(folder.join("conf"))
+        .and_then(|conf| conf.sync_all())
+        .and_then(|()| log.sync())
+        .map_err(io)?;
+    Ok(log)
+}
 
+pub(super) fn settle(dir: &Path, written_bytes: u64) {
+    if written_bytes > REOPEN_AFTER_BYTES {
+        // If it does not work now, the next start says so.
+        drop(open(dir));
+    }
+}
+
+impl Sled {
     /// Makes all that was written durable. sled's flush starts the write-back, but neither empties
     /// the disk's cache nor makes the file's new length durable.
-    pub(crate) fn sync(&self) -> io::Result<()> {
+    fn sync(&self) -> io::Result<()> {
         self.db.flush()?;
         self.file.sync_data()?;
         self.expect_no_blobs();
         Ok(())
-    }
-
-    /// Its length on the disk.
-    pub(crate) fn bytes(&self) -> io::Result<u64> {
-        self.file.metadata().map(|metadata| metadata.len())
-    }
-
-    /// Looks at what is in the log, which may be damaged in ways that make sled panic.
-    pub(crate) fn look<T>(
-        &self,
-        dir: &Path,
-        look: impl FnOnce(&sled::Db) -> Result<T, StoreError>,
-    ) -> Result<T, OpenError> {
-        let looked = catch_unwind(AssertUnwindSafe(|| look(&self.db)));
-        let looked =
-            looked.map_err(|_| OpenError::damaged(dir, "sled panicked while reading it"))?;
-        looked.map_err(|error| match error {
-            StoreError::Corrupt(cause) => OpenError::damaged(dir, cause),
-            error => OpenError::io(dir, io::Error::other(error)),
-        })
     }
 
     /// sled syncs no blob file, so there must be none; see `record::PIECE_BYTES_MAX`.
@@ -97,9 +86,38 @@ impl Log {
     }
 }
 
-/// The file of the log of the store in `dir`.
-pub(crate) fn path(dir: &Path) -> PathBuf {
-    sled_dir(dir).join("db")
+impl Database for Sled {
+    fn get(&self, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
+        let value = self.db.get(key).map_err(unreadable)?;
+        Ok(value.map(|value| value.to_vec()))
+    }
+
+    fn scan(&self, keys: &Keys, show: &mut Show<'_>) -> Result<(), StoreError> {
+        for entry in self.db.range(keys.clone()) {
+            let (key, value) = entry.map_err(unreadable)?;
+            if show(&key, &value)?.is_break() {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&self, batch: Batch) -> io::Result<()> {
+        let mut changes = sled::Batch::default();
+        for (key, value) in batch.0 {
+            match value {
+                Some(value) => changes.insert(key, value),
+                None => changes.remove(key),
+            }
+        }
+        self.db.apply_batch(changes)?;
+        self.sync()
+    }
+
+    fn needs_recount(&self) -> io::Result<bool> {
+        let log = self.file.metadata()?;
+        Ok(log.len() <= RECOUNT_BYTES_MAX)
+    }
 }
 
 /// A snapshot that a crash cut short sorts as the newest one, and sled would fail on it. The log
@@ -118,7 +136,7 @@ fn remove_torn_snapshots(dir: &Path) -> io::Result<()> {
 }
 
 fn snapshots(dir: &Path) -> io::Result<Vec<PathBuf>> {
-    let entries = match fs::read_dir(sled_dir(dir)) {
+    let entries = match fs::read_dir(StoreEngine::Sled.folder(dir)) {
         Ok(entries) => entries,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(error) => return Err(error),
@@ -135,7 +153,7 @@ fn snapshots(dir: &Path) -> io::Result<Vec<PathBuf>> {
 
 fn open_sled(dir: &Path) -> Result<sled::Db, OpenError> {
     let config = sled::Config::new()
-        .path(sled_dir(dir))
+        .path(StoreEngine::Sled.folder(dir))
         .segment_size(SEGMENT_BYTES)
         .cache_capacity(CACHE_BYTES)
         .flush_every_ms(Some(FLUSH_EVERY_MS));
@@ -147,7 +165,7 @@ fn open_sled(dir: &Path) -> Result<sled::Db, OpenError> {
         .join();
     match opened {
         Ok(Ok(db)) => Ok(db),
-        Ok(Err(error)) => Err(sled_error(dir, error)),
+        Ok(Err(error)) => Err(refused(dir, error)),
         Err(_) => Err(OpenError::damaged(
             dir,
             "sled panicked while it read the log",
@@ -169,47 +187,23 @@ fn open_without_snapshots(dir: &Path, error: OpenError) -> Result<sled::Db, Open
     open_sled(dir)
 }
 
-/// Removes parts of large values whose head never came, because of a crash.
-pub(crate) fn sweep_orphans(db: &sled::Db) -> Result<(), StoreError> {
-    for intent in db.scan_prefix(record::INTENT) {
-        let (key, sealed) = intent.map_err(record::unreadable)?;
-        let swept = sweep_intent(db, &key, &sealed)?;
-        tracing::info!(
-            parts = swept,
-            "removed parts of a value that a crash cut short"
-        );
-    }
-    Ok(())
-}
-
-fn sweep_intent(db: &sled::Db, key: &[u8], sealed: &[u8]) -> Result<usize, StoreError> {
-    let id: TaskId = record::id_at(key, 1)?;
-    let revision = record::unseal(key, sealed)?
-        .try_into()
-        .map(Revision::from_be_bytes);
-    let revision = revision.map_err(|_| StoreError::Corrupt("an odd intent".to_owned()))?;
-    if Head::read(db, &id)?.is_some_and(|head| head.revision == revision) {
-        return Err(StoreError::Corrupt(format!(
-            "task {id} is complete and is not"
-        )));
-    }
-    let mut batch = sled::Batch::default();
-    let mut parts = 0;
-    for part in db.scan_prefix(record::chunk_prefix(&id, revision)).keys() {
-        batch.remove(part.map_err(record::unreadable)?);
-        parts += 1;
-    }
-    batch.remove(key);
-    db.apply_batch(batch).map_err(record::unreadable)?;
-    Ok(parts)
-}
-
-pub(crate) fn sled_error(dir: &Path, error: sled::Error) -> OpenError {
+fn refused(dir: &Path, error: sled::Error) -> OpenError {
     match error {
         sled::Error::Io(error) => OpenError::io(dir, error),
         sled::Error::CollectionNotFound(_)
         | sled::Error::Unsupported(_)
         | sled::Error::ReportableBug(_)
         | sled::Error::Corruption { .. } => OpenError::damaged(dir, error.to_string()),
+    }
+}
+
+/// sled's error on a read, as the engine's.
+fn unreadable(error: sled::Error) -> StoreError {
+    match error {
+        sled::Error::Io(error) => StoreError::Unavailable(format!("it cannot be read: {error}")),
+        sled::Error::CollectionNotFound(_)
+        | sled::Error::Unsupported(_)
+        | sled::Error::ReportableBug(_)
+        | sled::Error::Corruption { .. } => StoreError::Corrupt(error.to_string()),
     }
 }

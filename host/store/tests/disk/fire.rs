@@ -1,16 +1,25 @@
 //! Folders with files truncated, flipped, deleted, stale or of an older format: what was acknowledged
 //! is there, or the start is refused with the folder and the next step.
 
-#![allow(clippy::unwrap_used, reason = "a test may fail by it")]
-
 use std::collections::HashMap;
 use std::fs;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
-use longshore_store::{OpenError, SledStore};
+use longshore_store::{DiskStore, OpenError, StoreEngine};
 use longshore_tasks::{Put, Store as _, TaskId};
 use tempfile::TempDir;
+
+use crate::on_each_engine;
+use crate::raw::{self, Raw};
+
+on_each_engine!(
+    a_flipped_byte_never_loses_a_task_in_silence,
+    a_truncated_file_never_loses_a_task_in_silence,
+    a_missing_file_is_no_new_store,
+    an_old_file_is_refused,
+    a_broken_mark_is_named,
+);
 
 type Tasks = HashMap<TaskId, Vec<u8>>;
 
@@ -25,8 +34,8 @@ fn put(id: TaskId, expected: Option<u64>, bytes: &[u8]) -> Put {
 }
 
 /// Adds so many tasks, each changed once, and closes the store.
-async fn add(dir: &Path, tasks: &mut Tasks, count: usize) {
-    let store = SledStore::open(dir).unwrap();
+async fn add(engine: StoreEngine, dir: &Path, tasks: &mut Tasks, count: usize) {
+    let store = DiskStore::open(dir, engine).unwrap();
     for _ in 0..count {
         let id = TaskId::random().unwrap();
         let value = [id.as_bytes().repeat(20), vec![1]].concat();
@@ -37,10 +46,10 @@ async fn add(dir: &Path, tasks: &mut Tasks, count: usize) {
     store.close().await.unwrap();
 }
 
-async fn filled() -> (TempDir, Tasks) {
+async fn filled(engine: StoreEngine) -> (TempDir, Tasks) {
     let (dir, mut tasks) = (tempfile::tempdir().unwrap(), Tasks::new());
-    add(dir.path(), &mut tasks, 150).await;
-    add(dir.path(), &mut tasks, 150).await;
+    add(engine, dir.path(), &mut tasks, 150).await;
+    add(engine, dir.path(), &mut tasks, 150).await;
     (dir, tasks)
 }
 
@@ -58,8 +67,8 @@ fn copy(from: &Path, to: &Path) {
 }
 
 /// Opens the store; refused, or with all tasks as they were. Whether it opened.
-async fn all_or_refused(dir: &Path, tasks: &Tasks, what: &str) -> bool {
-    let store = match SledStore::open(dir) {
+async fn all_or_refused(engine: StoreEngine, dir: &Path, tasks: &Tasks, what: &str) -> bool {
+    let store = match DiskStore::open(dir, engine) {
         Ok(store) => store,
         Err(error) => {
             assert!(
@@ -69,7 +78,7 @@ async fn all_or_refused(dir: &Path, tasks: &Tasks, what: &str) -> bool {
             let text = error.to_string();
             let named = text.contains(&dir.display().to_string());
             assert!(named && text.contains("put back a copy"), "{what}: {text}");
-            let again = SledStore::open(dir);
+            let again = DiskStore::open(dir, engine);
             assert!(again.is_err(), "{what}: the next start takes it");
             return false;
         }
@@ -82,10 +91,9 @@ async fn all_or_refused(dir: &Path, tasks: &Tasks, what: &str) -> bool {
     true
 }
 
-#[tokio::test]
-async fn a_flipped_byte_in_the_log_never_loses_a_task_in_silence() {
-    let (dir, tasks) = filled().await;
-    let log = dir.path().join("sled/db");
+async fn a_flipped_byte_never_loses_a_task_in_silence(engine: StoreEngine) {
+    let (dir, tasks) = filled(engine).await;
+    let log = raw::file(dir.path(), engine);
     let bytes = fs::read(&log).unwrap();
     let used = bytes.iter().rposition(|byte| *byte != 0).unwrap();
     let mut refused = 0;
@@ -97,95 +105,91 @@ async fn a_flipped_byte_in_the_log_never_loses_a_task_in_silence() {
         copy(dir.path(), damaged.path());
         let file = fs::OpenOptions::new()
             .write(true)
-            .open(damaged.path().join("sled/db"))
+            .open(raw::file(damaged.path(), engine))
             .unwrap();
         file.write_all_at(&[bytes[place] ^ 0x55], place as u64)
             .unwrap();
         let what = format!("byte {place} of {used}");
-        refused += usize::from(!all_or_refused(damaged.path(), &tasks, &what).await);
+        refused += usize::from(!all_or_refused(engine, damaged.path(), &tasks, &what).await);
     }
     assert!(refused > 0, "no flip was noticed");
 }
 
-#[tokio::test]
-async fn a_truncated_log_never_loses_a_task_in_silence() {
-    let (dir, tasks) = filled().await;
-    let len = fs::metadata(dir.path().join("sled/db")).unwrap().len();
+async fn a_truncated_file_never_loses_a_task_in_silence(engine: StoreEngine) {
+    let (dir, tasks) = filled(engine).await;
+    let len = fs::metadata(raw::file(dir.path(), engine)).unwrap().len();
     for part in 0..12 {
         let damaged = tempfile::tempdir().unwrap();
         copy(dir.path(), damaged.path());
         let file = fs::OpenOptions::new()
             .write(true)
-            .open(damaged.path().join("sled/db"))
+            .open(raw::file(damaged.path(), engine))
             .unwrap();
         let cut = len * part / 12;
         file.set_len(cut).unwrap();
         let what = format!("cut at {cut} of {len}");
-        all_or_refused(damaged.path(), &tasks, &what).await;
+        all_or_refused(engine, damaged.path(), &tasks, &what).await;
     }
 }
 
-#[tokio::test]
-async fn a_missing_file_is_no_new_store() {
-    let (dir, tasks) = filled().await;
-    for (name, opens) in [
-        ("sled/db", false),
-        ("sled", false),
-        ("mark", false),
+async fn a_missing_file_is_no_new_store(engine: StoreEngine) {
+    let (dir, tasks) = filled(engine).await;
+    let folder = engine.to_string();
+    let mut files = vec![
+        (format!("{folder}/db"), false),
+        (folder, false),
+        ("mark".to_owned(), false),
         // What they say is said elsewhere too.
-        ("format", true),
-        ("lock", true),
-        ("sled/conf", true),
-    ] {
+        ("format".to_owned(), true),
+        ("lock".to_owned(), true),
+    ];
+    if engine == StoreEngine::Sled {
+        files.push(("sled/conf".to_owned(), true));
+    }
+    for (name, opens) in files {
         let damaged = tempfile::tempdir().unwrap();
         copy(dir.path(), damaged.path());
-        let path = damaged.path().join(name);
+        let path = damaged.path().join(&name);
         if path.is_dir() {
             fs::remove_dir_all(path).unwrap();
         } else {
             fs::remove_file(path).unwrap();
         }
-        let opened = all_or_refused(damaged.path(), &tasks, name).await;
+        let opened = all_or_refused(engine, damaged.path(), &tasks, &name).await;
         assert_eq!(opened, opens, "without {name}");
     }
 }
 
-#[tokio::test]
-async fn an_old_log_is_refused() {
-    let (dir, mut tasks) = filled().await;
+async fn an_old_file_is_refused(engine: StoreEngine) {
+    let (dir, mut tasks) = filled(engine).await;
     let old = tempfile::tempdir().unwrap();
     copy(dir.path(), old.path());
-    add(dir.path(), &mut tasks, 1).await;
-    fs::remove_dir_all(dir.path().join("sled")).unwrap();
-    fs::create_dir(dir.path().join("sled")).unwrap();
-    copy(&old.path().join("sled"), &dir.path().join("sled"));
-    assert!(!all_or_refused(dir.path(), &tasks, "an old log").await);
-    let whole_copy = all_or_refused(old.path(), &Tasks::new(), "a whole copy").await;
+    add(engine, dir.path(), &mut tasks, 1).await;
+    let folder = engine.to_string();
+    fs::remove_dir_all(dir.path().join(&folder)).unwrap();
+    fs::create_dir(dir.path().join(&folder)).unwrap();
+    copy(&old.path().join(&folder), &dir.path().join(&folder));
+    assert!(!all_or_refused(engine, dir.path(), &tasks, "an old file").await);
+    let whole_copy = all_or_refused(engine, old.path(), &Tasks::new(), "a whole copy").await;
     assert!(whole_copy, "a copy of the whole folder is a backup");
 }
 
-#[tokio::test]
-async fn a_broken_mark_is_named() {
-    let (dir, _) = filled().await;
+async fn a_broken_mark_is_named(engine: StoreEngine) {
+    let (dir, _) = filled(engine).await;
     fs::write(dir.path().join("mark"), [7; 600]).unwrap();
-    let error = SledStore::open(dir.path()).unwrap_err();
+    let error = DiskStore::open(dir.path(), engine).unwrap_err();
     assert!(error.to_string().contains("mark"), "{error}");
 }
 
 #[tokio::test]
 async fn a_store_without_a_census_gets_one() {
-    let (dir, tasks) = filled().await;
-    let db = sled::Config::new()
-        .path(dir.path().join("sled"))
-        .segment_size(8 << 20)
-        .open()
-        .unwrap();
-    db.remove("z").unwrap();
-    drop(db);
+    let engine = StoreEngine::Sled;
+    let (dir, tasks) = filled(engine).await;
+    Raw::open(dir.path(), engine).set(b"z", None);
     fs::remove_file(dir.path().join("mark")).unwrap();
     fs::write(dir.path().join("format"), "longshore task store 1\n").unwrap();
-    assert!(all_or_refused(dir.path(), &tasks, "format 1").await);
+    assert!(all_or_refused(engine, dir.path(), &tasks, "format 1").await);
     let format = fs::read_to_string(dir.path().join("format")).unwrap();
     assert_eq!(format, "longshore task store 2\n");
-    assert!(all_or_refused(dir.path(), &tasks, "format 2").await);
+    assert!(all_or_refused(engine, dir.path(), &tasks, "format 2").await);
 }

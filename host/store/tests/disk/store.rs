@@ -1,6 +1,4 @@
-//! The sled store against the suite, and against folders as crashes and people leave them.
-
-#![allow(clippy::unwrap_used, reason = "a test may fail by it")]
+//! The store against the suite, and against folders as crashes and people leave them.
 
 use std::fs::{self, OpenOptions};
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -8,24 +6,45 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use longshore_store::{OpenError, SledStore};
+use longshore_store::{DiskStore, OpenError, StoreEngine};
 use longshore_tasks::store::suite::{Bench, check_all};
 use longshore_tasks::{Put, Store, StoreError, TaskId};
 use tempfile::TempDir;
 
-struct Folder(TempDir);
+use crate::on_each_engine;
+use crate::raw::{self, Raw};
+
+on_each_engine!(
+    the_suite_passes,
+    a_closed_store_refuses_and_keeps,
+    a_second_opener_is_told_who_has_it,
+    too_large_a_value_is_refused,
+    the_other_engine_is_refused,
+    a_lost_file_is_not_an_empty_store,
+    an_emptied_file_is_not_an_empty_store,
+    an_overwritten_file_is_not_an_empty_store,
+    a_newer_format_is_named,
+    a_folder_that_cannot_be_made_is_named,
+    a_flipped_bit_in_a_task_stops_the_start,
+    a_lost_part_of_a_large_value_is_an_error_of_that_task_alone,
+    parts_without_a_head_are_swept,
+    s04_space_stays_in_proportion,
+);
+
+struct Folder(TempDir, StoreEngine);
 
 #[async_trait]
 impl Bench for Folder {
     async fn open(&mut self) -> Arc<dyn Store> {
-        Arc::new(SledStore::open(self.0.path()).unwrap())
+        Arc::new(DiskStore::open(self.0.path(), self.1).unwrap())
     }
 }
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let blobs = fs::read_dir(self.0.path().join("sled/blobs")).unwrap();
-        assert_eq!(blobs.count(), 0, "sled made blobs, which are not synced");
+        let blobs = fs::read_dir(self.0.path().join("sled/blobs"));
+        let blobs = blobs.map_or(0, |blobs| blobs.count());
+        assert_eq!(blobs, 0, "sled made blobs, which are not synced");
     }
 }
 
@@ -44,24 +63,22 @@ fn put(id: TaskId, bytes: Vec<u8>) -> Put {
 }
 
 /// A store with one task in it, closed.
-async fn with_one_task() -> (TempDir, TaskId) {
+async fn with_one_task(engine: StoreEngine) -> (TempDir, TaskId) {
     let (dir, id) = (folder(), TaskId::random().unwrap());
-    let store = SledStore::open(dir.path()).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
     store.put(put(id, vec![7; 10_000])).await.unwrap();
     store.close().await.unwrap();
     drop(store);
     (dir, id)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn the_suite_passes() {
-    check_all(|| Folder(folder())).await;
+async fn the_suite_passes(engine: StoreEngine) {
+    check_all(|| Folder(folder(), engine)).await;
 }
 
-#[tokio::test]
-async fn a_closed_store_refuses_and_keeps() {
-    let (dir, id) = with_one_task().await;
-    let store = SledStore::open(dir.path()).unwrap();
+async fn a_closed_store_refuses_and_keeps(engine: StoreEngine) {
+    let (dir, id) = with_one_task(engine).await;
+    let store = DiskStore::open(dir.path(), engine).unwrap();
     assert_eq!(
         store.get(&id).await.unwrap().unwrap().bytes,
         vec![7; 10_000]
@@ -79,11 +96,10 @@ async fn a_closed_store_refuses_and_keeps() {
     ));
 }
 
-#[tokio::test]
-async fn a_second_opener_is_told_who_has_it() {
+async fn a_second_opener_is_told_who_has_it(engine: StoreEngine) {
     let dir = folder();
-    let first = SledStore::open(dir.path()).unwrap();
-    let error = SledStore::open(dir.path()).unwrap_err();
+    let first = DiskStore::open(dir.path(), engine).unwrap();
+    let error = DiskStore::open(dir.path(), engine).unwrap_err();
     assert!(matches!(error, OpenError::InUse { .. }), "{error}");
     assert!(
         error.to_string().contains(&std::process::id().to_string()),
@@ -94,13 +110,40 @@ async fn a_second_opener_is_told_who_has_it() {
         .await
         .unwrap();
     drop(first);
-    SledStore::open(dir.path()).unwrap();
+    DiskStore::open(dir.path(), engine).unwrap();
 }
 
-#[tokio::test]
-async fn too_large_a_value_is_refused() {
+async fn the_other_engine_is_refused(engine: StoreEngine) {
+    let (dir, id) = with_one_task(engine).await;
+    let others = StoreEngine::ALL
+        .into_iter()
+        .filter(|other| *other != engine);
+    for other in others {
+        // The format says it, and without it the folder.
+        for _ in 0..2 {
+            let error = DiskStore::open(dir.path(), other).unwrap_err();
+            assert!(matches!(error, OpenError::OtherEngine { .. }), "{error}");
+            let text = error.to_string();
+            for part in [
+                &dir.path().display().to_string(),
+                &engine.to_string(),
+                "store export",
+                "store import",
+                "store.engine",
+            ] {
+                assert!(text.contains(part), "{text}");
+            }
+            let _ = fs::remove_file(dir.path().join("format"));
+        }
+        assert!(!dir.path().join(other.to_string()).exists());
+    }
+    let store = DiskStore::open(dir.path(), engine).unwrap();
+    assert!(store.get(&id).await.unwrap().is_some());
+}
+
+async fn too_large_a_value_is_refused(engine: StoreEngine) {
     let dir = folder();
-    let store = SledStore::open(dir.path()).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
     let refused = store
         .put(put(TaskId::random().unwrap(), vec![0; (64 << 20) + 1]))
         .await;
@@ -112,20 +155,22 @@ async fn too_large_a_value_is_refused() {
 
 #[tokio::test]
 async fn an_unfinished_snapshot_does_not_matter() {
-    let (dir, id) = with_one_task().await;
+    let engine = StoreEngine::Sled;
+    let (dir, id) = with_one_task(engine).await;
     fs::write(
         dir.path().join("sled/snap.FFFFFFFFFFFFFFFF.generating"),
         b"torn",
     )
     .unwrap();
-    let store = SledStore::open(dir.path()).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
     assert!(store.get(&id).await.unwrap().is_some());
 }
 
 #[tokio::test]
 async fn a_damaged_snapshot_is_set_aside() {
-    let (dir, id) = with_one_task().await;
-    drop(SledStore::open(dir.path()).unwrap());
+    let engine = StoreEngine::Sled;
+    let (dir, id) = with_one_task(engine).await;
+    drop(DiskStore::open(dir.path(), engine).unwrap());
     let snapshots: Vec<PathBuf> = fs::read_dir(dir.path().join("sled"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
@@ -143,12 +188,12 @@ async fn a_damaged_snapshot_is_set_aside() {
     for path in &snapshots {
         fs::write(path, b"nonsense").unwrap();
     }
-    let store = SledStore::open(dir.path()).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
     assert!(store.get(&id).await.unwrap().is_some());
 }
 
-fn expect_damage(dir: &Path) {
-    let error = SledStore::open(dir).unwrap_err();
+fn expect_damage(dir: &Path, engine: StoreEngine) {
+    let error = DiskStore::open(dir, engine).unwrap_err();
     assert!(matches!(error, OpenError::Damaged { .. }), "{error}");
     let text = error.to_string();
     assert!(
@@ -158,92 +203,75 @@ fn expect_damage(dir: &Path) {
         "{text}"
     );
     // And asking again does not make it a new, empty one.
-    assert!(SledStore::open(dir).is_err());
+    assert!(DiskStore::open(dir, engine).is_err());
 }
 
-#[tokio::test]
-async fn a_lost_log_is_not_an_empty_store() {
-    let (dir, _) = with_one_task().await;
-    fs::remove_file(dir.path().join("sled/db")).unwrap();
-    expect_damage(dir.path());
+async fn a_lost_file_is_not_an_empty_store(engine: StoreEngine) {
+    let (dir, _) = with_one_task(engine).await;
+    fs::remove_file(raw::file(dir.path(), engine)).unwrap();
+    expect_damage(dir.path(), engine);
 }
 
-#[tokio::test]
-async fn an_emptied_log_is_not_an_empty_store() {
-    let (dir, _) = with_one_task().await;
-    fs::write(dir.path().join("sled/db"), b"").unwrap();
-    expect_damage(dir.path());
+async fn an_emptied_file_is_not_an_empty_store(engine: StoreEngine) {
+    let (dir, _) = with_one_task(engine).await;
+    fs::write(raw::file(dir.path(), engine), b"").unwrap();
+    expect_damage(dir.path(), engine);
 }
 
-#[tokio::test]
-async fn an_overwritten_log_is_not_an_empty_store() {
-    let (dir, _) = with_one_task().await;
+async fn an_overwritten_file_is_not_an_empty_store(engine: StoreEngine) {
+    let (dir, _) = with_one_task(engine).await;
     let mut log = OpenOptions::new()
         .write(true)
-        .open(dir.path().join("sled/db"))
+        .open(raw::file(dir.path(), engine))
         .unwrap();
     let len = log.metadata().unwrap().len();
     log.seek(SeekFrom::Start(0)).unwrap();
     log.write_all(&vec![0x5a; usize::try_from(len).unwrap()])
         .unwrap();
-    expect_damage(dir.path());
+    expect_damage(dir.path(), engine);
 }
 
-#[tokio::test]
-async fn a_newer_format_is_named() {
-    let (dir, _) = with_one_task().await;
-    fs::write(dir.path().join("format"), "longshore task store 3\n").unwrap();
-    let error = SledStore::open(dir.path()).unwrap_err();
+async fn a_newer_format_is_named(engine: StoreEngine) {
+    let (dir, _) = with_one_task(engine).await;
+    fs::write(dir.path().join("format"), "longshore task store 4\n").unwrap();
+    let error = DiskStore::open(dir.path(), engine).unwrap_err();
     assert!(
-        matches!(error, OpenError::Newer { found: 3, .. }),
+        matches!(error, OpenError::Newer { found: 4, .. }),
         "{error}"
     );
 }
 
-#[tokio::test]
-async fn a_folder_that_cannot_be_made_is_named() {
+async fn a_folder_that_cannot_be_made_is_named(engine: StoreEngine) {
     let dir = folder();
     let file = dir.path().join("file");
     fs::write(&file, b"").unwrap();
-    let error = SledStore::open(&file.join("tasks")).unwrap_err();
+    let error = DiskStore::open(&file.join("tasks"), engine).unwrap_err();
     assert!(matches!(error, OpenError::Io { .. }), "{error}");
     assert!(error.to_string().contains("file/tasks"), "{error}");
 }
 
-/// sled itself, with nothing of ours around it.
-fn raw(dir: &Path) -> sled::Db {
-    sled::Config::new()
-        .path(dir.join("sled"))
-        .segment_size(8 << 20)
-        .open()
-        .unwrap()
-}
-
-#[tokio::test]
-async fn a_flipped_bit_in_a_task_stops_the_start() {
-    let (dir, id) = with_one_task().await;
+async fn a_flipped_bit_in_a_task_stops_the_start(engine: StoreEngine) {
+    let (dir, id) = with_one_task(engine).await;
     let key = [b"h", id.as_bytes().as_slice()].concat();
-    let db = raw(dir.path());
-    let mut head = db.get(&key).unwrap().unwrap().to_vec();
+    let db = Raw::open(dir.path(), engine);
+    let mut head = db.get(&key);
     head[5_000] ^= 1;
-    db.insert(&key, head).unwrap();
+    db.set(&key, Some(&head));
     drop(db);
-    expect_damage(dir.path());
+    expect_damage(dir.path(), engine);
 }
 
-#[tokio::test]
-async fn a_lost_part_of_a_large_value_is_an_error_of_that_task_alone() {
-    let (dir, id) = with_one_task().await;
+async fn a_lost_part_of_a_large_value_is_an_error_of_that_task_alone(engine: StoreEngine) {
+    let (dir, id) = with_one_task(engine).await;
     let large = TaskId::random().unwrap();
-    let store = SledStore::open(dir.path()).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
     store.put(put(large, vec![1; 300_000])).await.unwrap();
     drop(store);
-    let db = raw(dir.path());
-    let parts = db.scan_prefix([b"c", large.as_bytes().as_slice()].concat());
-    let (part, _) = parts.into_iter().next().unwrap().unwrap();
-    db.remove(part).unwrap();
+    let db = Raw::open(dir.path(), engine);
+    let parts = db.keys(&[b"c", large.as_bytes().as_slice()].concat());
+    db.set(&parts[0], None);
     drop(db);
-    let store = SledStore::open(dir.path()).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
     let read = store.get(&large).await;
     assert!(matches!(read, Err(StoreError::Corrupt(_))), "{read:?}");
     assert!(store.get(&id).await.unwrap().is_some());
@@ -252,16 +280,15 @@ async fn a_lost_part_of_a_large_value_is_an_error_of_that_task_alone() {
     assert!(store.get(&other).await.unwrap().is_some());
 }
 
-#[tokio::test]
-async fn parts_without_a_head_are_swept() {
-    let (dir, id) = with_one_task().await;
+async fn parts_without_a_head_are_swept(engine: StoreEngine) {
+    let (dir, id) = with_one_task(engine).await;
     let large = TaskId::random().unwrap();
-    let store = SledStore::open(dir.path()).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
     store.put(put(large, vec![1; 300_000])).await.unwrap();
     drop(store);
 
     // As a crash leaves it: an intent and parts of a second revision.
-    let db = raw(dir.path());
+    let db = Raw::open(dir.path(), engine);
     let revision = 2_u64.to_be_bytes();
     let intent = [b"i", id.as_bytes().as_slice()].concat();
     let mut sealed = [&[1], revision.as_slice()].concat();
@@ -269,7 +296,7 @@ async fn parts_without_a_head_are_swept() {
     crc.update(&intent);
     crc.update(&sealed);
     sealed.extend_from_slice(&crc.finalize().to_be_bytes());
-    db.insert(intent, sealed).unwrap();
+    db.set(&intent, Some(&sealed));
     for index in 0..3_u32 {
         let part = [
             b"c",
@@ -278,11 +305,11 @@ async fn parts_without_a_head_are_swept() {
             &index.to_be_bytes(),
         ]
         .concat();
-        db.insert(part, vec![9; 60_000]).unwrap();
+        db.set(&part, Some(&[9; 60_000]));
     }
     drop(db);
 
-    let store = SledStore::open(dir.path()).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
     assert_eq!(
         store.get(&id).await.unwrap().unwrap().bytes,
         vec![7; 10_000]
@@ -292,21 +319,17 @@ async fn parts_without_a_head_are_swept() {
         vec![1; 300_000]
     );
     drop(store);
-    let db = raw(dir.path());
-    assert_eq!(db.scan_prefix(b"i").count(), 0);
-    let parts = |id: TaskId| {
-        db.scan_prefix([b"c", id.as_bytes().as_slice()].concat())
-            .count()
-    };
+    let db = Raw::open(dir.path(), engine);
+    assert_eq!(db.keys(b"i").len(), 0);
+    let parts = |id: TaskId| db.keys(&[b"c", id.as_bytes().as_slice()].concat()).len();
     assert_eq!((parts(id), parts(large)), (0, 5));
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn s04_space_stays_in_proportion() {
+async fn s04_space_stays_in_proportion(engine: StoreEngine) {
     const LIVE: usize = 100;
     const VALUE_BYTES: usize = 20_000;
     let dir = folder();
-    let store = Arc::new(SledStore::open(dir.path()).unwrap());
+    let store = Arc::new(DiskStore::open(dir.path(), engine).unwrap());
     let mut live = std::collections::VecDeque::new();
     // 250 MB in all.
     for _ in 0..2_000 {
@@ -332,7 +355,7 @@ async fn s04_space_stays_in_proportion() {
         task.await.unwrap();
     }
     store.close().await.unwrap();
-    let bytes = fs::metadata(dir.path().join("sled/db")).unwrap().len();
+    let bytes = fs::metadata(raw::file(dir.path(), engine)).unwrap().len();
     let allowed = 20 * LIVE * VALUE_BYTES + (64 << 20);
     assert!(bytes < allowed as u64, "{bytes} bytes");
 }
