@@ -7,7 +7,7 @@ use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::process::{Command, Output, Stdio};
 
-fn run(command: &mut Command) -> Output {
+pub(crate) fn run(command: &mut Command) -> Output {
     let command = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -42,6 +42,7 @@ mod servers;
 mod session;
 mod share;
 mod stdio;
+mod store;
 mod storm;
 mod strain;
 mod task;
