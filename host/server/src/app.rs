@@ -273,6 +273,7 @@ pub(crate) fn runtime_settings(
         grace: Duration::from_millis(config.tasks.grace_ms),
         pins: config.pins(),
         history_versions: config.history_versions as usize,
+        compile_cache_bytes: config.compile_cache_bytes_max,
         settle: if config.dev { DEV_SETTLE } else { SETTLE },
     })
 }

@@ -33,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// Compiled components.
     pub(crate) compile_cache_dir: PathBuf,
+    /// Size of that folder, in bytes.
+    pub(crate) compile_cache_bytes_max: u64,
     /// The log.
     pub(crate) log: written::Log,
     /// The transport.
@@ -334,6 +336,7 @@ mod tests {
             ("[http]\nallowed_hosts = [\"a/b\"]", "http.allowed_hosts"),
             ("[log]\nlevel = \"loud\"", "log.level"),
             ("history_versions = 0", "history_versions"),
+            ("compile_cache_bytes_max = 0", "compile_cache_bytes_max"),
             ("[plugins.a]\nprefix = \"a/\"", "plugins.a.prefix"),
             ("[sessions]\nsessions_max = 0", "sessions.sessions_max"),
             (

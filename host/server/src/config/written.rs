@@ -18,6 +18,7 @@ pub(super) struct Written {
     data_dir: PathBuf,
     compile_cache_dir: Option<PathBuf>,
     pin_definitions: bool,
+    compile_cache_bytes_max: u64,
     history_versions: u32,
     log: Log,
     http: Http,
@@ -39,6 +40,8 @@ impl Default for Written {
             data_dir: "data".into(),
             compile_cache_dir: None,
             pin_definitions: false,
+            // A compiled component takes 0.3 MB, or 45 MB if it brings its language's runtime.
+            compile_cache_bytes_max: 1 << 30,
             // A day of work on a plugin; each is a file of some hundred kilobytes, or of ten megabytes.
             history_versions: 10,
             log: Log::default(),
@@ -412,6 +415,7 @@ impl Written {
             listening: self.subscriptions,
             tasks: self.tasks,
             plugins: plugins.collect::<Result<_, ConfigError>>()?,
+            compile_cache_bytes_max: self.compile_cache_bytes_max,
             limits,
             host,
         })
