@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use callers::SessionSettings;
-pub(crate) use written::{CacheScope, Http, LogFormat};
+pub(crate) use written::{CacheScope, Http, LogFormat, parse_address};
 
 /// What the program runs by.
 #[derive(Clone, Debug, PartialEq)]

@@ -4,8 +4,8 @@ use super::callers::{SessionSettings, WrittenAuth};
 use super::grants::WrittenGrants;
 use super::{Config, ConfigError, Flags, PluginConfig};
 use longshore_runtime::{Limits, contract};
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -13,12 +13,13 @@ use std::path::PathBuf;
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Written {
+    #[serde(deserialize_with = "address")]
     listen: SocketAddr,
     plugins_dir: PathBuf,
     data_dir: PathBuf,
     compile_cache_dir: Option<PathBuf>,
-    pin_definitions: bool,
     compile_cache_bytes_max: u64,
+    pin_definitions: bool,
     history_versions: u32,
     log: Log,
     http: Http,
@@ -39,9 +40,9 @@ impl Default for Written {
             plugins_dir: "plugins".into(),
             data_dir: "data".into(),
             compile_cache_dir: None,
-            pin_definitions: false,
             // A compiled component takes 0.3 MB, or 45 MB if it brings its language's runtime.
             compile_cache_bytes_max: 1 << 30,
+            pin_definitions: false,
             // A day of work on a plugin; each is a file of some hundred kilobytes, or of ten megabytes.
             history_versions: 10,
             log: Log::default(),
@@ -56,6 +57,18 @@ impl Default for Written {
             plugins: BTreeMap::new(),
         }
     }
+}
+
+/// An address to listen at. The error says what one looks like.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let help = "it must be an IP address and a port, as 127.0.0.1:7777 or [::1]:7777; port 0 is any free one";
+    text.parse().map_err(|_| help.to_owned())
+}
+
+fn address<'de, D: Deserializer<'de>>(value: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(value)?;
+    let named = |help| D::Error::custom(format!("listen is {text:?}; {help}"));
+    parse_address(&text).map_err(named)
 }
 
 /// The log.
@@ -402,6 +415,7 @@ impl Written {
             compile_cache_dir: self
                 .compile_cache_dir
                 .unwrap_or_else(|| data_dir.join("cache")),
+            compile_cache_bytes_max: self.compile_cache_bytes_max,
             data_dir,
             pin_definitions: self.pin_definitions,
             history_versions: self.history_versions,
@@ -415,7 +429,6 @@ impl Written {
             listening: self.subscriptions,
             tasks: self.tasks,
             plugins: plugins.collect::<Result<_, ConfigError>>()?,
-            compile_cache_bytes_max: self.compile_cache_bytes_max,
             limits,
             host,
         })
