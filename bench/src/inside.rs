@@ -115,6 +115,7 @@ fn runtime(home: &Home) -> Result<Runtime> {
         plugins_dir: home.plugins(),
         components_dir: home.data().join("components"),
         compile_cache_dir: target.join("compile-cache"),
+        compile_cache_bytes: 1 << 30,
         compiler: Compiler {
             program: program.clone(),
             args: vec!["compile-component".into()],

@@ -12,6 +12,7 @@ mod load;
 mod measure;
 mod memory;
 mod parked;
+mod reload;
 mod report;
 mod rivals;
 
@@ -78,6 +79,8 @@ enum Part {
     Growth,
     /// Many tasks that wait for an answer, and many that have ended
     Parked,
+    /// From a new file to its tools in the list, and the start with a hundred plugins
+    Reload,
 }
 
 impl Part {
@@ -90,6 +93,7 @@ impl Part {
             Self::Memory => memory::run(arguments.rounds),
             Self::Growth => growth::run(arguments.rounds),
             Self::Parked => parked::run(arguments.waiting, arguments.ended),
+            Self::Reload => reload::run(arguments.rounds),
         }
     }
 }

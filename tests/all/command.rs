@@ -5,6 +5,8 @@ use longshore_tests::server::{FIXTURES, Home, Server, VERSION_A, binary, compone
 use longshore_tests::wait::{PATIENCE, wait_for};
 use rustix::process::Signal;
 use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
 pub(crate) fn run(command: &mut Command) -> Output {
@@ -55,6 +57,57 @@ fn check_refuses_what_is_none_and_says_why() {
         "{}",
         text(&output)
     );
+}
+
+#[test]
+fn check_takes_several_and_says_of_each_what_it_is() {
+    let (good, bad) = (component(VERSION_A), component("guests/hostile/core.wasm"));
+    let output = run(Command::new(binary()).args(["plugin", "check"]).args([
+        &bad,
+        &good,
+        Path::new("/no/such/file.wasm"),
+    ]));
+    assert_eq!(output.status.code(), Some(1));
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(told, format!("{}: good, 1 tools\n", good.display()));
+    let complaint = String::from_utf8(output.stderr).unwrap();
+    for word in ["core.wasm", "core module", "/no/such/file.wasm"] {
+        assert!(complaint.contains(word), "{word}: {complaint}");
+    }
+    let output = run(Command::new(binary())
+        .args(["plugin", "check"])
+        .args([&good, &good]));
+    assert!(output.status.success(), "{}", text(&output));
+}
+
+#[test]
+fn inspect_shows_a_description_of_several_lines() {
+    let mut component = fs::read(component(VERSION_A)).unwrap();
+    let line = b"Says which version of the plugin answers.";
+    let at = component.windows(line.len()).position(|text| text == line);
+    component[at.unwrap() + 4] = b'\n';
+    let file = tempfile::NamedTempFile::new().unwrap();
+    fs::write(file.path(), component).unwrap();
+    let output = plugin(&["inspect", file.path().to_str().unwrap()]);
+    let line = String::from_utf8_lossy(line);
+    assert!(text(&output).contains(&*line), "{}", text(&output));
+}
+
+#[test]
+fn what_is_no_address_is_told_what_one_looks_like() {
+    for address in ["nowhere", "localhost:7777", "127.0.0.1", ":1"] {
+        check_refused(
+            &format!("listen = {address:?}"),
+            &["listen is", address, "127.0.0.1:7777"],
+        );
+        let output = run(Command::new(binary()).args(["serve", "--listen", address]));
+        assert_eq!(output.status.code(), Some(2));
+        assert!(
+            text(&output).contains("127.0.0.1:7777"),
+            "{}",
+            text(&output)
+        );
+    }
 }
 
 #[test]
@@ -149,7 +202,10 @@ fn a_port_that_is_taken_is_named() {
         .arg(home.data());
     let output = run(&mut command);
     assert!(!output.status.success());
-    assert!(text(&output).contains(&address), "{}", text(&output));
+    let said = text(&output);
+    for word in [&address, "another program", "--listen 127.0.0.1:0"] {
+        assert!(said.contains(word), "{word}: {said}");
+    }
 }
 
 #[test]

@@ -5,7 +5,6 @@ use longshore_tests::server::{FIXTURES, Server, VERSION_A, VERSION_B, component}
 use longshore_tests::wait::{PATIENCE, Watch, wait_for};
 use serde_json::{Value, json};
 use std::fs;
-use std::thread;
 use std::time::Duration;
 
 /// A change must show within this time. It has been compiled before by another test, or it is this small.
@@ -53,50 +52,47 @@ fn a_new_file_is_served_a_replaced_one_changes_a_removed_one_goes() {
     assert_eq!((reply.status(), reply.code()), (200, -32602));
 }
 
-#[test]
-fn w01_a_file_that_is_written_piece_by_piece() {
-    warm(&[VERSION_B]);
-    let server = Server::start(&[VERSION_A], "");
-    let new = bytes(VERSION_B);
-    let path = server.home.plugins().join("a.wasm");
-    let mut file = fs::File::create(&path).unwrap();
-    for piece in new.chunks(new.len() / 6 + 1) {
-        std::io::Write::write_all(&mut file, piece).unwrap();
-        let watch = Watch::start();
-        while watch.elapsed() < Duration::from_millis(150) {
-            let text = server.call("version", json!({})).text().to_owned();
-            assert!(["a", "b"].contains(&text.as_str()), "{text}");
-        }
-    }
-    drop(file);
-    wait_for_version(&server, "b");
-}
-
-#[test]
-fn w05_a_running_call_finishes_on_its_version() {
+/// A plain call, a task that runs and one that waits: all finish on the version that began them, whatever becomes of its file.
+fn check_running_calls(change: impl FnOnce(&Server)) {
     warm(&[FIXTURES, VERSION_A]);
     let server = Server::start(&[FIXTURES], "");
-    let task = server.call_task("sleep_required", json!({ "ms": 2_500 }));
+    let filter = json!({ "toolsListChanged": true });
+    let mut told =
+        server.stream(&Message::new("subscriptions/listen").param("notifications", filter));
+    told.message().unwrap().unwrap();
+    let task = server.call_task("sleep_required", json!({ "ms": 2_000 }));
     let asking = server.call_task("ask_one", json!({}));
     asking.wait("input_required");
-    thread::scope(|scope| {
-        let plain = scope.spawn(|| {
-            server
-                .call("sleep", json!({ "ms": 2_500 }))
-                .text()
-                .to_owned()
-        });
-        // The call has to be there before the file goes.
-        thread::sleep(Duration::from_millis(200));
-        server.home.install_as("fixtures.wasm", &bytes(VERSION_A));
-        wait_for_tool(&server, "version", true);
-        wait_for_tool(&server, "sleep", false);
-        assert_eq!(plain.join().unwrap(), "slept 2500 ms");
-    });
-    assert_eq!(task.wait_text(), "slept 2500 ms");
+    let steps = json!({ "steps": [1, 2], "ms": 1_000 });
+    let mut plain = server.stream(&Message::call("progress", steps).progress(1));
+    // It has begun.
+    plain.message().unwrap().unwrap();
+    change(&server);
+    let message = told.message().unwrap().unwrap();
+    assert_eq!(message["method"], "notifications/tools/list_changed");
+    wait_for_tool(&server, "sleep", false);
+    assert_eq!(server.call("sleep", json!({ "ms": 0 })).code(), -32602);
+    let mut last = Value::Null;
+    while let Some(message) = plain.message().unwrap() {
+        last = message;
+    }
+    assert_eq!(last["result"]["content"][0]["text"], "2 steps", "{last:#}");
+    assert_eq!(task.wait_text(), "slept 2000 ms");
     let number = json!({ "action": "accept", "content": { "number": 1 } });
     asking.answer("number", number);
     assert_eq!(asking.wait_text(), "the number is 1");
+}
+
+#[test]
+fn w05_running_calls_finish_on_a_version_that_is_replaced() {
+    check_running_calls(|server| server.home.install_as("fixtures.wasm", &bytes(VERSION_A)));
+}
+
+#[test]
+fn w05_running_calls_finish_on_a_version_that_is_removed() {
+    check_running_calls(|server| {
+        fs::remove_file(server.home.plugins().join("fixtures.wasm")).unwrap();
+    });
 }
 
 #[test]
@@ -150,9 +146,11 @@ fn w06_a_bad_file_leaves_the_old_one_serving() {
         ("text", b"hello".to_vec()),
         ("a part", good[..100].to_vec()),
         ("a larger part", good[..good.len() / 2].to_vec()),
+        ("an endless start", bytes("guests/hostile/spin-init.wasm")),
+        ("an endless list", bytes("guests/hostile/spin-list.wasm")),
     ] {
         server.home.install_as("a.wasm", &bad);
-        wait_for(&format!("/readyz to name {what}"), BOUND, || {
+        wait_for(&format!("/readyz to name {what}"), PATIENCE, || {
             is_refused(&server, "a").then_some(())
         });
         assert_eq!(server.call("version", json!({})).text(), "a", "{what}");

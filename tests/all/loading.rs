@@ -1,13 +1,13 @@
 //! Cases of files: what lies in the directory of plugins and is none, or not one that can be served.
 
-use longshore_tests::server::{Home, Server, VERSION_A, VERSION_B, binary, component};
+use longshore_tests::server::{Home, Server, VERSION_A, VERSION_B, binary, component, variant};
 use longshore_tests::wait::{PATIENCE, wait_for, within};
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 use std::fs;
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 fn served(server: &Server) -> usize {
     let (_, ready) = server.get("/readyz");
@@ -178,4 +178,64 @@ fn w10_a_folder_that_cannot_be_used_is_named() {
     assert!(!output.status.success());
     let said = String::from_utf8(output.stderr).unwrap();
     assert!(said.contains("a-file"), "{said}");
+}
+
+/// Size of what is in a compile cache, in bytes.
+fn cached_bytes(home: &Home) -> u64 {
+    let files = fs::read_dir(home.cache()).unwrap();
+    // One may go at that moment.
+    let sizes = files.filter_map(|file| Some(file.unwrap().metadata().ok()?.len()));
+    sizes.sum()
+}
+
+/// Has all that is in a compile cache been used two hours ago.
+fn age(home: &Home) {
+    let then = SystemTime::UNIX_EPOCH + Duration::from_millis(unix_ms() - 7_200_000);
+    for file in fs::read_dir(home.cache()).unwrap() {
+        let file = fs::File::open(file.unwrap().path()).unwrap();
+        file.set_modified(then).unwrap();
+    }
+}
+
+#[allow(clippy::disallowed_methods, reason = "the times of files are real")]
+fn unix_ms() -> u64 {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    since.unwrap().as_millis().try_into().unwrap()
+}
+
+fn compiled(server: &Server) -> usize {
+    server.log().matches("compiling a component").count()
+}
+
+#[test]
+fn the_compile_cache_lets_go_of_what_is_not_needed_when_it_is_full() {
+    let home = Home::new(&[VERSION_A], "");
+    home.configure_apart("compile_cache_bytes_max = 1\nhistory_versions = 1\n");
+    let one = variant(VERSION_B, "one");
+    home.install_as("b.wasm", &one);
+    let server = Server::start_in(Arc::new(home)).settled();
+    let home = server.home.clone();
+    home.install_as("b.wasm", &variant(VERSION_B, "two"));
+    wait_for("the third version", PATIENCE, || {
+        (server.log().matches("serving the plugin").count() == 3).then_some(())
+    });
+    drop(server);
+    // What a crash has left, and what nobody has used for long.
+    fs::write(home.cache().join(".1f.partial"), vec![0; 10_000]).unwrap();
+    age(&home);
+    let before = cached_bytes(&home);
+    let server = Server::start_in(home.clone()).settled();
+    wait_for("what is not needed to go", PATIENCE, || {
+        (cached_bytes(&home) < before - 10_000).then_some(())
+    });
+    // What is served was there, and stays.
+    assert_eq!((served(&server), compiled(&server)), (2, 0));
+    let server = Server::start_in(server.kill()).settled();
+    assert_eq!((served(&server), compiled(&server)), (2, 0));
+    // All that is lost is time.
+    home.install_as("b.wasm", &one);
+    wait_for("the first again", PATIENCE, || {
+        (server.log().matches("serving the plugin").count() == 3).then_some(())
+    });
+    assert_eq!(compiled(&server), 1);
 }

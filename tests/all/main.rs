@@ -38,6 +38,7 @@ mod resource;
 mod rmcp_client;
 mod rollback;
 mod rounds;
+mod saving;
 mod servers;
 mod session;
 mod share;

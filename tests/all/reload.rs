@@ -1,13 +1,12 @@
-//! The start, and the ways in which people and tools write files: what is served is always a whole version.
+//! The start, and what changes when files do: what is served is always a whole version.
 
 use longshore_tests::client::Message;
 use longshore_tests::server::{FIXTURES, Home, Server, VERSION_A, VERSION_B, component, variant};
-use longshore_tests::wait::{PATIENCE, Watch, wait_for, within};
+use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -85,92 +84,6 @@ fn a_call_waits_for_a_tool_that_is_compiled() {
     assert_eq!(server.tools(), ["version"]);
 }
 
-/// Puts bytes in the place of a file.
-type Way = fn(&Path, &[u8]);
-
-/// Ways to put a version in the place of another one.
-fn ways() -> [(&'static str, Way); 7] {
-    [
-        ("write over", |path, bytes| fs::write(path, bytes).unwrap()),
-        ("rename over", |path, bytes| {
-            fs::rename(beside(path, bytes), path).unwrap();
-        }),
-        ("backup, then create", |path, bytes| {
-            fs::rename(path, path.with_extension("wasm~")).unwrap();
-            fs::write(path, bytes).unwrap();
-        }),
-        ("delete, then create", |path, bytes| {
-            fs::remove_file(path).unwrap();
-            fs::write(path, bytes).unwrap();
-        }),
-        ("hard link", |path, bytes| {
-            let part = beside(path, bytes);
-            fs::remove_file(path).unwrap();
-            fs::hard_link(&part, path).unwrap();
-            fs::remove_file(part).unwrap();
-        }),
-        ("cp", |path, bytes| tool("cp", &beside(path, bytes), path)),
-        ("install", |path, bytes| {
-            tool("install", &beside(path, bytes), path);
-        }),
-    ]
-}
-
-fn beside(path: &Path, bytes: &[u8]) -> std::path::PathBuf {
-    let part = path.parent().unwrap().join(".part");
-    fs::write(&part, bytes).unwrap();
-    part
-}
-
-fn tool(program: &str, from: &Path, to: &Path) {
-    let status = Command::new(program).args([from, to]).status().unwrap();
-    assert!(status.success(), "{program}: {status}");
-}
-
-#[test]
-fn w02_every_way_to_save_a_file() {
-    drop(Server::start(&[VERSION_B], ""));
-    let server = Server::start(&[VERSION_A], "");
-    let path = server.home.plugins().join("a.wasm");
-    for (way, save) in ways() {
-        for (version, component) in [("b", VERSION_B), ("a", VERSION_A)] {
-            save(&path, &bytes(component));
-            wait_for(&format!("{way} to show {version}"), BOUND, || {
-                (server.call("version", json!({})).text() == version).then_some(())
-            });
-        }
-    }
-    assert_eq!(server.tools(), ["version"]);
-    assert!(!server.log().contains("refused"), "{}", server.log());
-}
-
-#[test]
-fn w04_a_storm_of_other_files_hides_nothing() {
-    let home = Home::new(&[VERSION_A], "");
-    home.install_as("z.wasm", &bytes(VERSION_B));
-    let server = Server::start_in(Arc::new(home)).settled();
-    assert_eq!(server.call("version", json!({})).text(), "a");
-    let plugins = server.home.plugins();
-    for number in 0..3_000 {
-        let junk = plugins.join(format!("{number}.txt"));
-        fs::write(&junk, "junk").unwrap();
-        fs::remove_file(junk).unwrap();
-        if number == 1_500 {
-            fs::remove_file(plugins.join("a.wasm")).unwrap();
-        }
-    }
-    wait_for_version(&server, "b");
-    // The folder goes, and comes again with another plugin in it.
-    let aside = server.home.path().join("aside");
-    fs::create_dir(&aside).unwrap();
-    fs::write(aside.join("a.wasm"), bytes(VERSION_A)).unwrap();
-    fs::rename(&plugins, server.home.path().join("former")).unwrap();
-    fs::rename(&aside, &plugins).unwrap();
-    wait_for_version(&server, "a");
-    server.home.install_as("a.wasm", &bytes(VERSION_B));
-    wait_for_version(&server, "b");
-}
-
 #[test]
 fn w08_no_change_is_no_reload_and_an_old_time_hides_none() {
     let server = Server::start(&[VERSION_A], "");
@@ -232,26 +145,6 @@ fn h06_damaged_files_are_refused_one_by_one() {
 }
 
 #[test]
-fn w01_a_slow_writer_is_waited_for() {
-    drop(Server::start(&[VERSION_B], ""));
-    let server = Server::start(&[VERSION_A], "");
-    assert_eq!(server.call("version", json!({})).text(), "a");
-    let new = bytes(VERSION_B);
-    let mut file = fs::File::create(server.home.plugins().join("a.wasm")).unwrap();
-    for piece in new.chunks(new.len() / 5 + 1) {
-        std::io::Write::write_all(&mut file, piece).unwrap();
-        let watch = Watch::start();
-        while watch.elapsed() < Duration::from_millis(300) {
-            let reply = server.call("version", json!({}));
-            assert!(["a", "b"].contains(&reply.text()), "{}", reply.text());
-        }
-    }
-    drop(file);
-    wait_for_version(&server, "b");
-    assert!(!server.log().contains("refused"), "{}", server.log());
-}
-
-#[test]
 fn h23_a_prefix_tells_two_plugins_apart() {
     let config = "[plugins.b]\nprefix = \"other.\"\n[plugins.fixtures]\nprefix = \"f_\"\n";
     let server = Server::start(&[VERSION_A, VERSION_B, FIXTURES], config);
@@ -266,6 +159,19 @@ fn h23_a_prefix_tells_two_plugins_apart() {
     let prompts = server.send(&Message::new("prompts/list"));
     let name = &prompts.result()["prompts"][0]["name"];
     assert!(name.as_str().unwrap().starts_with("f_"), "{name}");
+}
+
+#[test]
+fn h23_names_that_differ_a_little_are_two() {
+    let config = "[plugins.a]\nprefix = \"v.\"\n[plugins.b]\nprefix = \"v_\"\n[plugins.c]\nprefix = \"V_\"\n";
+    let home = Home::new(&[VERSION_A, VERSION_B], config);
+    home.install_as("c.wasm", &bytes(VERSION_A));
+    let server = Server::start_in(Arc::new(home)).settled();
+    let names = [("V_version", "a"), ("v.version", "a"), ("v_version", "b")];
+    for (name, version) in names {
+        assert_eq!(server.call(name, json!({})).text(), version, "{name}");
+    }
+    assert_eq!(server.tools(), names.map(|(name, _)| name));
 }
 
 #[test]

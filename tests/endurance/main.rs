@@ -8,6 +8,8 @@
     reason = "a test ends where it cannot go on, and says where that was"
 )]
 
+mod swaps;
+
 use longshore_tests::client::{Connection, Message, accept};
 use longshore_tests::legacy::{LATEST, Raw, Session, asks_all, initialize};
 use longshore_tests::server::{FIXTURES, Server};

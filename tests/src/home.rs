@@ -70,6 +70,23 @@ pub const HOSTILE: &str = "guests/hostile/hostile.wasm";
 pub const VERSION_A: &str = "guests/versions/a.wasm";
 /// The same tool, which answers `b`.
 pub const VERSION_B: &str = "guests/versions/b.wasm";
+/// Tools that answer with a mark: `mark`, `mark_later`, `mark_asked`.
+const MARKED: &str = "guests/versions/marked.wasm";
+/// The mark in [`MARKED`] as it is built.
+const MARK: &[u8] = b"mark-000000";
+
+/// [`MARKED`] with another mark, which its tools say also of themselves: `mark-` and the number in six digits.
+///
+/// # Panics
+/// If the number is longer.
+pub fn marked(number: usize) -> (String, Vec<u8>) {
+    let mark = format!("mark-{number:06}");
+    let mut bytes = fs::read(component(MARKED)).unwrap();
+    let at = bytes.windows(MARK.len()).position(|text| text == MARK);
+    let at = at.expect("the mark is in one piece");
+    bytes[at..at + MARK.len()].copy_from_slice(mark.as_bytes());
+    (mark, bytes)
+}
 
 /// The environment variable by which the whole suite runs with another linger time, in milliseconds.
 const LINGER_MS: &str = "LONGSHORE_TESTS_LINGER_MS";
@@ -111,11 +128,19 @@ impl Home {
     /// Replaces the settings. All servers of the tests share one compile cache, and the linger time of `LINGER_MS` unless the
     /// test says its own.
     pub fn configure(&self, config: &str) {
+        self.configure_with(config, &workspace().join("target/compile-cache"));
+    }
+
+    /// The same, with a compile cache in this home: what is new to it has to be compiled.
+    pub fn configure_apart(&self, config: &str) {
+        self.configure_with(config, &self.cache());
+    }
+
+    fn configure_with(&self, config: &str, cache: &Path) {
         let Ok(mut settings) = config.parse::<toml::Table>() else {
             // A test of what the server says of it.
             return fs::write(self.config(), config).unwrap();
         };
-        let cache = workspace().join("target/compile-cache");
         settings.insert(
             "compile_cache_dir".to_owned(),
             cache.to_str().unwrap().into(),
@@ -150,6 +175,11 @@ impl Home {
         self.folder.path().join("data")
     }
 
+    /// The compile cache of [`Self::configure_apart`].
+    pub fn cache(&self) -> PathBuf {
+        self.folder.path().join("cache")
+    }
+
     /// Copies a component in, under the name of its file.
     pub fn install(&self, path: &str) {
         let name = Path::new(path).file_name().unwrap().to_str().unwrap();
@@ -167,6 +197,16 @@ impl Home {
     pub fn command(&self) -> Command {
         let mut command = self.subcommand("serve");
         command.args(["--listen", "127.0.0.1:0"]);
+        command
+    }
+
+    /// The same in namespaces of its own, after a script (of `sh`) that may mount there and set what holds for one user.
+    pub fn command_after(&self, script: &str) -> Command {
+        let serve = self.command();
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "--mount", "sh", "-ec"]);
+        command.arg(format!("{script}\nexec \"$0\" \"$@\""));
+        command.arg(serve.get_program()).args(serve.get_args());
         command
     }
 

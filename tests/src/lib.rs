@@ -18,6 +18,7 @@ mod message;
 pub mod origin;
 mod overheard;
 pub mod relay;
+pub mod save;
 pub mod schema;
 pub mod server;
 pub mod stdio;

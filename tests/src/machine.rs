@@ -1,6 +1,7 @@
 //! What the machine holds for a process.
 
 use std::fs;
+use std::path::PathBuf;
 
 /// Memory of a process that is in use, in bytes.
 ///
@@ -31,4 +32,16 @@ pub fn cpu_ticks(pid: u32) -> u64 {
     let (_, rest) = stat.rsplit_once(')').unwrap();
     let fields: Vec<&str> = rest.split_whitespace().collect();
     fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+}
+
+/// What a process has open, by name.
+///
+/// # Panics
+/// If there is no such process.
+pub fn open_files(pid: u32) -> Vec<PathBuf> {
+    let files = fs::read_dir(format!("/proc/{pid}/fd")).unwrap();
+    // One may be closed at that moment.
+    files
+        .filter_map(|file| fs::read_link(file.ok()?.path()).ok())
+        .collect()
 }

@@ -1,7 +1,7 @@
 //! The real `longshore`, as a process: on a free port, with a home of its own, ended when it is dropped.
 
 pub use crate::home::{
-    CONFORMANCE, FIXTURES, HOSTILE, Home, VERSION_A, VERSION_B, binary, component, variant,
+    CONFORMANCE, FIXTURES, HOSTILE, Home, VERSION_A, VERSION_B, binary, component, marked, variant,
 };
 pub use crate::task::Task;
 
@@ -48,8 +48,17 @@ impl Server {
     /// # Panics
     /// If it does not listen in time.
     pub fn start_in(home: Arc<Home>) -> Self {
+        let command = home.command();
+        Self::start_by(home, command)
+    }
+
+    /// Starts one by a command that serves this home.
+    ///
+    /// # Panics
+    /// If it does not listen in time.
+    pub fn start_by(home: Arc<Home>, command: Command) -> Self {
         let log = Log::default();
-        let (child, reader, address) = launch(&home, &log);
+        let (child, reader, address) = launch(command, &log);
         Self {
             home,
             address,
@@ -331,8 +340,7 @@ impl Log {
     }
 }
 
-fn launch(home: &Home, log: &Log) -> (Child, JoinHandle<()>, SocketAddr) {
-    let mut command = home.command();
+fn launch(mut command: Command, log: &Log) -> (Child, JoinHandle<()>, SocketAddr) {
     let command = command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());

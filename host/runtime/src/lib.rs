@@ -10,6 +10,7 @@
 //! This crate must not know of tasks, transports, or the JSON shapes of MCP. Its values are those of the contract in `wit/`.
 
 mod admission;
+mod cache;
 mod call;
 mod clock;
 mod compile;

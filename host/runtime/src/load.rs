@@ -1,7 +1,7 @@
 //! From bytes to a [`Plugin`]: look, compile, link, and ask for what it has, under the limits of a call.
 
+use crate::cache::CompileCache;
 use crate::call::{Call, Context, Work};
-use crate::compile::CompileCache;
 use crate::contract::{ClientFeatures, ResourceEntry};
 use crate::engine::Host;
 use crate::grants::Grants;
@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::registry::PluginSettings;
 use crate::run::{self, Exports, Listing, Seat};
+use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio::sync::Semaphore;
@@ -35,14 +36,14 @@ pub(crate) struct Loader {
 }
 
 impl Loader {
-    /// Load one component.
+    /// Load one component, whose version these bytes have.
     pub(crate) async fn load(
         &self,
         name: &str,
+        version: Version,
         bytes: &[u8],
         settings: PluginSettings,
     ) -> Result<Plugin, PluginError> {
-        let version = Version::of(bytes);
         let PluginSettings {
             limits,
             grants,
@@ -111,6 +112,13 @@ impl Loader {
                 .map(|(name, _)| name.to_owned())
                 .collect(),
         })
+    }
+
+    /// Keep the compile cache within its bound, with all that these versions need.
+    pub(crate) fn sweep_cache(&self, needed: &HashSet<Version>) -> std::io::Result<()> {
+        let unmetered = self.unmetered.get().map(|host| &host.engine);
+        let engines: Vec<_> = [&self.host.engine].into_iter().chain(unmetered).collect();
+        self.cache.sweep(&engines, needed)
     }
 
     fn host_for(&self, unmetered: bool) -> Result<Arc<Host>, PluginError> {

@@ -171,6 +171,18 @@ impl Runtime {
         Ok(kept)
     }
 
+    /// Let go of compiled components beyond what the cache may hold, once all that lay in the directory at the start has been
+    /// looked at. What is needed here stays, and what any host used within the last hour.
+    ///
+    /// # Errors
+    /// If the folder cannot be read, or a file not be removed.
+    pub fn sweep_compiled(&self) -> std::io::Result<()> {
+        if !self.snapshot().settled {
+            return Ok(());
+        }
+        self.inner.loader.sweep_cache(&self.needed_versions())
+    }
+
     fn needed_versions(&self) -> HashSet<Version> {
         let snapshot = self.snapshot();
         let served = snapshot.plugins.values().map(|plugin| &plugin.version);

@@ -6,8 +6,9 @@
 //! It must not know how changes of the directory are noticed; that is `watch`.
 
 use crate::admission::{Admission, Patience};
+use crate::cache::CompileCache;
 use crate::call::{Call, REPLAY_ABI};
-use crate::compile::{CompileCache, Compiler};
+use crate::compile::Compiler;
 use crate::content::ContentStore;
 use crate::contract::InputRequest;
 use crate::engine::Host;
@@ -43,6 +44,8 @@ pub struct Settings {
     pub components_dir: PathBuf,
     /// Where compiled components are kept. Several hosts may share it.
     pub compile_cache_dir: PathBuf,
+    /// Size of that folder, in bytes; beyond it what was used longest ago goes, if nothing here needs it.
+    pub compile_cache_bytes: u64,
     /// How to compile.
     pub compiler: Compiler,
     /// Guests that may be alive at once, running or waiting.
@@ -171,7 +174,8 @@ impl Runtime {
         let history = History::open(history_file.clone(), settings.history_versions)
             .map_err(|error| storage(&history_file, error))?;
         let cache_dir = settings.compile_cache_dir.clone();
-        let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone())
+        let bytes_max = settings.compile_cache_bytes;
+        let cache = CompileCache::open(cache_dir.clone(), settings.compiler.clone(), bytes_max)
             .map_err(|error| storage(&cache_dir, error))?;
         let admission = Admission::new(settings.concurrent_runs, settings.queued_calls);
         let inner = |newsroom: Arc<Newsroom>| Inner {
@@ -281,7 +285,8 @@ impl Runtime {
     /// Why it would not be served.
     pub async fn check_file(&self, path: &Path) -> Result<Plugin, PluginError> {
         let bytes = self.inner.read_component(path).await?;
-        self.inner.load(&plugin_name(path), &bytes).await
+        let version = Version::of(&bytes);
+        self.inner.load(&plugin_name(path), version, &bytes).await
     }
 
     /// What a component file says of itself.
@@ -340,15 +345,21 @@ impl Inner {
         let bytes = self.content.read(version).map_err(|error| {
             PluginError::Storage(format!("version {version} of {name}: {error}"))
         })?;
-        let plugin = Arc::new(self.load(name, &bytes).await?);
+        let plugin = Arc::new(self.load(name, version.clone(), &bytes).await?);
         self.remember_former(&plugin);
         Ok(plugin)
     }
 
-    pub(crate) async fn load(&self, name: &str, bytes: &[u8]) -> Result<Plugin, PluginError> {
+    /// Load these bytes, which have this version.
+    pub(crate) async fn load(
+        &self,
+        name: &str,
+        version: Version,
+        bytes: &[u8],
+    ) -> Result<Plugin, PluginError> {
         let settings = &self.settings;
         let own = settings.plugins.get(name).unwrap_or(&settings.plugin);
-        self.loader.load(name, bytes, own.clone()).await
+        self.loader.load(name, version, bytes, own.clone()).await
     }
 
     /// Keep the bytes of a component. They are on disk when this returns.

@@ -87,7 +87,7 @@ impl Inner {
         {
             return withheld(Why::RolledBack, None);
         }
-        let plugin = Arc::new(self.load(name, bytes).await?);
+        let plugin = Arc::new(self.load(name, version.clone(), bytes).await?);
         // In use from here on: what is kept already is not removed any more.
         self.remember_former(&plugin);
         self.keep(version, bytes)?;

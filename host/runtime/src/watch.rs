@@ -28,6 +28,10 @@ use tokio::task::{AbortHandle, Id, JoinSet};
 /// How often the directory is looked at without a hint. It costs a few system calls a file.
 const RESCAN: Duration = Duration::from_secs(1);
 
+/// How long a file must stand still where nothing tells of its writer: some file systems show what another machine writes late,
+/// and in pieces.
+const STILL_WITHOUT_EVENTS: Duration = Duration::from_millis(500);
+
 /// How long a writer may pause before its file is read all the same: it may never close it.
 const WRITER_PAUSE: Duration = Duration::from_secs(2);
 
@@ -125,6 +129,14 @@ impl Follower {
         }
     }
 
+    /// How long a file must stand still before it is read, if nothing tells that it is whole.
+    fn still(&self) -> Duration {
+        match self.watcher {
+            Some(_) => self.settle,
+            None => self.settle.max(STILL_WITHOUT_EVENTS),
+        }
+    }
+
     fn is_unsettled(&self) -> bool {
         !self.missing.is_empty() || self.seen.values().any(|seen| !seen.read)
     }
@@ -177,6 +189,7 @@ impl Follower {
     /// Whether a file is to be read now: it is in a new state, and whole as far as can be known.
     fn is_ready(&mut self, path: &Path, stamp: Stamp, told: &Told) -> bool {
         self.missing.remove(path);
+        let still = self.still();
         let now = clock::instant();
         let seen = self.seen.entry(path.to_owned()).or_insert(Seen {
             stamp,
@@ -201,7 +214,7 @@ impl Follower {
             }
         } else {
             let is_whole = told.whole.contains(path) || self.first_look;
-            seen.read = is_whole || stood >= self.settle;
+            seen.read = is_whole || stood >= still;
         }
         seen.read
     }

@@ -22,6 +22,8 @@ use longshore_store::DiskStore;
 use longshore_tasks::{Clock, Engine, Ports, SystemClock};
 use std::ffi::OsString;
 use std::fmt;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -111,12 +113,8 @@ impl fmt::Debug for App {
 /// If something that is needed cannot be had; the text says what.
 pub(crate) async fn serve_http(config: Config) -> anyhow::Result<()> {
     // First, so that a port that is taken shows at once. Who connects now waits until tasks and keys are there.
-    let listener = TcpListener::bind(config.listen).await.with_context(|| {
-        format!(
-            "cannot listen at {}; choose another address (listen, --listen)",
-            config.listen
-        )
-    })?;
+    let listener = TcpListener::bind(config.listen).await;
+    let listener = listener.map_err(|error| cannot_listen(config.listen, &error))?;
     let address = listener.local_addr()?;
     if !address.ip().is_loopback() && config.auth.is_empty() {
         tracing::warn!(%address, "whoever reaches this address may call every tool: let callers have tokens (longshore token NAME)");
@@ -245,6 +243,23 @@ impl App {
     }
 }
 
+fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
+    let (ip, port) = (address.ip(), address.port());
+    let why = match error.kind() {
+        ErrorKind::AddrInUse => format!(
+            "another program listens there, perhaps another longshore; end it, or choose another port (listen, --listen {ip}:0 for any free one)"
+        ),
+        ErrorKind::AddrNotAvailable => format!(
+            "this machine has no such address; choose one that it has (listen, --listen 127.0.0.1:{port})"
+        ),
+        ErrorKind::PermissionDenied => format!(
+            "this user may not use port {port}; choose one from 1024 on (listen, --listen {ip}:7777)"
+        ),
+        _ => format!("{error}; choose another address (listen, --listen)"),
+    };
+    anyhow::anyhow!("cannot listen at {address}: {why}")
+}
+
 fn folder_needed(key: &str, folder: &Path) -> String {
     format!("the folder {} is needed ({key})", folder.display())
 }
@@ -259,6 +274,7 @@ pub(crate) fn runtime_settings(
         plugins_dir: config.plugins_dir.clone(),
         components_dir,
         compile_cache_dir: config.compile_cache_dir.clone(),
+        compile_cache_bytes: config.compile_cache_bytes_max,
         compiler: Compiler {
             program,
             args: vec![OsString::from(COMPILE_COMMAND)],

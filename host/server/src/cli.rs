@@ -2,7 +2,7 @@
 
 use crate::admin::{self, Order};
 use crate::app::{self, COMPILE_COMMAND};
-use crate::config::{Config, Flags};
+use crate::config::{Config, Flags, parse_address};
 use crate::logs::{self, LastLines};
 use crate::store_command::StoreCommand;
 use crate::{auth, inspect};
@@ -11,7 +11,7 @@ use clap::{Args, Parser, Subcommand};
 use serde_json::Value;
 use std::io::Write;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -64,7 +64,7 @@ struct ServeArgs {
     #[command(flatten)]
     place: PlaceArgs,
     /// Where to listen [default: 127.0.0.1:7777].
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     listen: Option<SocketAddr>,
 }
 
@@ -170,10 +170,11 @@ enum PluginCommand {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
-    /// Load a plugin as the server would, and say why if it cannot be served.
+    /// Load plugins as the server would, and say why if one cannot be served.
     Check {
-        /// A component.
-        file: PathBuf,
+        /// Components.
+        #[arg(required = true, value_name = "FILE")]
+        files: Vec<PathBuf>,
         /// The configuration, in TOML: its limits and its compile cache are used.
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
@@ -214,7 +215,7 @@ fn plugin(command: PluginCommand) -> anyhow::Result<String> {
         PluginCommand::Inspect { file, json, config } => {
             block_on(inspect::inspect(&file, config.as_deref(), json))
         }
-        PluginCommand::Check { file, config } => block_on(inspect::check(&file, config.as_deref())),
+        PluginCommand::Check { files, config } => check(&files, config.as_deref()),
         PluginCommand::List { json, server } => {
             told(&server.order(&Order::List)?, json, admin::list_text)
         }
@@ -243,6 +244,18 @@ fn plugin(command: PluginCommand) -> anyhow::Result<String> {
             ..
         } => served(&server.order(&Order::Approve { plugin, version })?),
     }
+}
+
+/// What is good is told also when something else is not.
+fn check(files: &[PathBuf], config: Option<&Path>) -> anyhow::Result<String> {
+    let (good, bad) = block_on(inspect::check(files, config))?;
+    if bad.is_empty() {
+        return Ok(good.join("\n"));
+    }
+    if !good.is_empty() {
+        print(&good.join("\n"))?;
+    }
+    anyhow::bail!(bad.join("\n"))
 }
 
 fn told(answer: &Value, json: bool, text: fn(&Value) -> String) -> anyhow::Result<String> {

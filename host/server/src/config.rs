@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 pub(crate) use callers::SessionSettings;
-pub(crate) use written::{CacheScope, Http, LogFormat};
+pub(crate) use written::{CacheScope, Http, LogFormat, parse_address};
 
 /// What the program runs by.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,6 +33,8 @@ pub(crate) struct Config {
     pub(crate) data_dir: PathBuf,
     /// Compiled components.
     pub(crate) compile_cache_dir: PathBuf,
+    /// Size of that folder, in bytes.
+    pub(crate) compile_cache_bytes_max: u64,
     /// The log.
     pub(crate) log: written::Log,
     /// The transport.
@@ -338,6 +340,7 @@ mod tests {
             ("[log]\nlevel = \"loud\"", "log.level"),
             ("[store]\nengine = \"postgres\"", "engine"),
             ("history_versions = 0", "history_versions"),
+            ("compile_cache_bytes_max = 0", "compile_cache_bytes_max"),
             ("[plugins.a]\nprefix = \"a/\"", "plugins.a.prefix"),
             ("[sessions]\nsessions_max = 0", "sessions.sessions_max"),
             (

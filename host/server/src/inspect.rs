@@ -1,4 +1,4 @@
-//! `longshore plugin inspect` and `check`: one file, looked at as the server would.
+//! `longshore plugin inspect` and `check`: files, looked at as the server would.
 
 use crate::app::runtime_settings;
 use crate::catalogue::Offer;
@@ -48,30 +48,27 @@ pub(crate) async fn inspect(
     Ok(text)
 }
 
-/// Load a plugin as the server would. Tools that would be left out are named in the text.
+/// Load plugins as the server would. What is said of those that can be served, with the tools that would be left out, and of
+/// those that cannot.
 ///
 /// # Errors
-/// Why it cannot be served.
-pub(crate) async fn check(file: &Path, config: Option<&Path>) -> anyhow::Result<String> {
+/// If there is nothing to try them in.
+pub(crate) async fn check(
+    files: &[PathBuf],
+    config: Option<&Path>,
+) -> anyhow::Result<(Vec<String>, Vec<String>)> {
     let bench = Bench::new(config)?;
-    let named = || format!("{} cannot be served", file.display());
-    let plugin = Arc::new(bench.runtime.check_file(file).await.with_context(named)?);
-    let offer = Offer::build(&plugin, &bench.config);
-    let counts = offer.counts().into_iter().filter(|(_, count)| *count > 0);
-    let counts: Vec<_> = counts
-        .map(|(list, count)| format!("{count} {list}"))
-        .collect();
-    let mut text = format!("{}: good, {}", file.display(), counts.join(", "));
-    for entry in offer.left_out {
-        text.push_str(&format!(
-            "\nthe {} {} is left out: {}",
-            entry.kind, entry.name, entry.reason
-        ));
+    let (mut good, mut bad) = (Vec::new(), Vec::new());
+    for file in files {
+        match bench.runtime.check_file(file).await {
+            Ok(plugin) => good.push(bench.good_text(file, plugin)),
+            Err(reason) => bad.push(format!("{} cannot be served: {reason}", file.display())),
+        }
     }
-    Ok(text)
+    Ok((good, bad))
 }
 
-/// A runtime to try one file in. What it keeps, it keeps in a folder that goes with it, but for the compile cache of a
+/// A runtime to try files in. What it keeps, it keeps in a folder that goes with it, but for the compile cache of a
 /// configuration.
 struct Bench {
     runtime: Runtime,
@@ -92,6 +89,22 @@ impl Bench {
             config,
             _folder: folder,
         })
+    }
+
+    fn good_text(&self, file: &Path, plugin: Plugin) -> String {
+        let offer = Offer::build(&Arc::new(plugin), &self.config);
+        let counts = offer.counts().into_iter().filter(|(_, count)| *count > 0);
+        let counts: Vec<_> = counts
+            .map(|(list, count)| format!("{count} {list}"))
+            .collect();
+        let mut text = format!("{}: good, {}", file.display(), counts.join(", "));
+        for entry in offer.left_out {
+            text.push_str(&format!(
+                "\nthe {} {} is left out: {}",
+                entry.kind, entry.name, entry.reason
+            ));
+        }
+        text
     }
 
     /// The limits of a run of this file, were it served under its name.
@@ -146,11 +159,13 @@ fn inspection_text(inspection: &Inspection, limits: &Limits) -> anyhow::Result<S
 fn lists_text(plugin: &Plugin) -> String {
     let line = |tool: &Tool| {
         let description = tool.description.as_deref().unwrap_or_default();
-        let first = description.lines().next().unwrap_or_default();
+        // Its line breaks are those of its author's editor.
+        let words: Vec<_> = description.split_whitespace().collect();
         format!(
-            "\n  {} (task {}): {first}",
+            "\n  {} (task {}): {}",
             tool.name,
-            support_name(tool.task_support)
+            support_name(tool.task_support),
+            words.join(" ")
         )
     };
     let mut text = list_text("tools", plugin.tools.iter().map(line));

@@ -16,6 +16,9 @@ pub(crate) struct Leftovers {
 impl Leftovers {
     /// Remove what nobody has needed for so long that nobody will. What fails is tried again by the next sweep.
     pub(crate) async fn sweep(&mut self, app: &App, now_ms: u64) {
+        if let Err(error) = app.runtime.sweep_compiled() {
+            tracing::warn!(%error, "the compile cache could not be kept within its bound");
+        }
         let unneeded = match app.runtime.unneeded_versions() {
             Ok(unneeded) => unneeded,
             Err(error) => {

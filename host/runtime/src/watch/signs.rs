@@ -97,7 +97,7 @@ pub(super) fn listen(folder: &Path, signs: &Arc<Signs>) -> Option<RecommendedWat
             Ok(watcher)
         })
         .inspect_err(|error| {
-            tracing::warn!(%error, folder = %folder.display(), "no events of changes are to be had; the folder is looked at every second");
+            tracing::warn!(%error, folder = %folder.display(), "the system tells of no changes in the folder of plugins, so it is looked at every second; if a limit is reached, raise fs.inotify.max_user_instances or max_user_watches (sysctl) and start again");
         })
         .ok()
 }

@@ -79,6 +79,7 @@ impl Served {
             plugins_dir,
             components_dir: folder.path().join("components"),
             compile_cache_dir: Path::new(env!("CARGO_TARGET_TMPDIR")).join("compile-cache"),
+            compile_cache_bytes: 1 << 30,
             compiler: Compiler {
                 program: std::env::current_exe().expect("a program"),
                 args: vec![COMPILE.into()],

@@ -33,6 +33,11 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
         config.history_versions.into(),
         1..=HISTORY_MAX,
     )?;
+    within(
+        "compile_cache_bytes_max",
+        config.compile_cache_bytes_max,
+        1..=1_024 * GIB,
+    )?;
     let sessions = &config.sessions;
     let sessions_max = u64::from(sessions.sessions_max);
     within("sessions.sessions_max", sessions_max, 1..=1_000_000)?;

@@ -5,8 +5,8 @@ use super::grants::WrittenGrants;
 use super::{Config, ConfigError, Flags, PluginConfig};
 use longshore_runtime::{Limits, contract};
 use longshore_store::StoreEngine;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
+use serde::de::{DeserializeOwned, Error as _};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -14,10 +14,12 @@ use std::path::PathBuf;
 #[derive(Debug, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Written {
+    #[serde(deserialize_with = "address")]
     listen: SocketAddr,
     plugins_dir: PathBuf,
     data_dir: PathBuf,
     compile_cache_dir: Option<PathBuf>,
+    compile_cache_bytes_max: u64,
     pin_definitions: bool,
     history_versions: u32,
     log: Log,
@@ -40,6 +42,8 @@ impl Default for Written {
             plugins_dir: "plugins".into(),
             data_dir: "data".into(),
             compile_cache_dir: None,
+            // A compiled component takes 0.3 MB, or 45 MB if it brings its language's runtime.
+            compile_cache_bytes_max: 1 << 30,
             pin_definitions: false,
             // A day of work on a plugin; each is a file of some hundred kilobytes, or of ten megabytes.
             history_versions: 10,
@@ -56,6 +60,18 @@ impl Default for Written {
             plugins: BTreeMap::new(),
         }
     }
+}
+
+/// An address to listen at. The error says what one looks like.
+pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
+    let help = "it must be an IP address and a port, as 127.0.0.1:7777 or [::1]:7777; port 0 is any free one";
+    text.parse().map_err(|_| help.to_owned())
+}
+
+fn address<'de, D: Deserializer<'de>>(value: D) -> Result<SocketAddr, D::Error> {
+    let text = String::deserialize(value)?;
+    let named = |help| D::Error::custom(format!("listen is {text:?}; {help}"));
+    parse_address(&text).map_err(named)
 }
 
 /// The log.
@@ -410,6 +426,7 @@ impl Written {
             compile_cache_dir: self
                 .compile_cache_dir
                 .unwrap_or_else(|| data_dir.join("cache")),
+            compile_cache_bytes_max: self.compile_cache_bytes_max,
             data_dir,
             pin_definitions: self.pin_definitions,
             history_versions: self.history_versions,
