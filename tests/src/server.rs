@@ -48,8 +48,36 @@ impl Server {
     /// # Panics
     /// If it does not listen in time.
     pub fn start_in(home: Arc<Home>) -> Self {
+        let command = home.command();
+        Self::start_by(command, home)
+    }
+
+    /// The same, and it has one core for all that it does.
+    ///
+    /// # Panics
+    /// As [`Server::start_in`], and if there is no `taskset`.
+    pub fn start_on_one_core(home: Arc<Home>) -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let mut lines = status.lines();
+        let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let first: String = allowed
+            .unwrap()
+            .trim()
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
+        let command = home.command();
+        let mut pinned = Command::new("taskset");
+        pinned
+            .args(["-c", &first])
+            .arg(command.get_program())
+            .args(command.get_args());
+        Self::start_by(pinned, home)
+    }
+
+    fn start_by(command: Command, home: Arc<Home>) -> Self {
         let log = Log::default();
-        let (child, reader, address) = launch(&home, &log);
+        let (child, reader, address) = launch(command, &log);
         Self {
             home,
             address,
@@ -331,8 +359,7 @@ impl Log {
     }
 }
 
-fn launch(home: &Home, log: &Log) -> (Child, JoinHandle<()>, SocketAddr) {
-    let mut command = home.command();
+fn launch(mut command: Command, log: &Log) -> (Child, JoinHandle<()>, SocketAddr) {
     let command = command.stdin(Stdio::null()).stdout(Stdio::null());
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let stderr = BufReader::new(child.stderr.take().unwrap());
