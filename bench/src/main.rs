@@ -8,6 +8,7 @@ mod cancel;
 mod durable;
 mod growth;
 mod inside;
+mod isolation;
 mod load;
 mod measure;
 mod memory;
@@ -78,6 +79,8 @@ enum Part {
     Growth,
     /// Many tasks that wait for an answer, and many that have ended
     Parked,
+    /// What guests that compute on all cores leave to others
+    Isolation,
 }
 
 impl Part {
@@ -90,6 +93,7 @@ impl Part {
             Self::Memory => memory::run(arguments.rounds),
             Self::Growth => growth::run(arguments.rounds),
             Self::Parked => parked::run(arguments.waiting, arguments.ended),
+            Self::Isolation => isolation::run(arguments.rounds),
         }
     }
 }
