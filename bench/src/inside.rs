@@ -129,6 +129,7 @@ fn runtime(home: &Home) -> Result<Runtime> {
         plugins: HashMap::new(),
         check_question: |_| Ok(()),
         grace: Duration::ZERO,
+        tells_usage: false,
         pins: Pins::default(),
         history_versions: 1,
         settle: Duration::from_millis(80),
@@ -151,7 +152,7 @@ fn call(plugin: &Plugin, tool: &str, arguments: &Value) -> Result<Call> {
 /// To its result.
 async fn finish(mut run: Run) -> Result<()> {
     match run.step().await {
-        Step::Finished(answer) if matches!(*answer, Answer::Tool(_)) => Ok(()),
+        Step::Finished { answer, .. } if matches!(*answer, Answer::Tool(_)) => Ok(()),
         other => bail!("not a result: {other:?}"),
     }
 }

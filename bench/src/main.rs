@@ -8,6 +8,7 @@ mod cancel;
 mod durable;
 mod growth;
 mod inside;
+mod isolation;
 mod load;
 mod measure;
 mod memory;
@@ -81,6 +82,8 @@ enum Part {
     Parked,
     /// From a new file to its tools in the list, and the start with a hundred plugins
     Reload,
+    /// What guests that compute on all cores leave to others
+    Isolation,
 }
 
 impl Part {
@@ -94,6 +97,7 @@ impl Part {
             Self::Growth => growth::run(arguments.rounds),
             Self::Parked => parked::run(arguments.waiting, arguments.ended),
             Self::Reload => reload::run(arguments.rounds),
+            Self::Isolation => isolation::run(arguments.rounds),
         }
     }
 }

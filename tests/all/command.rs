@@ -122,7 +122,10 @@ fn inspect_tells_what_there_is() {
     assert_eq!(told["completes"], true);
     let people = plugin(&["inspect", path.to_str().unwrap()]);
     assert!(people.status.success());
+    assert_eq!(told["wants"]["answers"], true);
     for word in [
+        "[plugins.fixtures.grants]",
+        "ask = [",
         "ask_first",
         "ask_prompt",
         "fixture://plain",

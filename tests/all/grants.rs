@@ -498,3 +498,57 @@ fn an_effect_of_a_task_that_runs_is_not_done_again_after_a_crash() {
         assert_eq!(fs::read_to_string(&file).unwrap(), "once\n", "{support}");
     }
 }
+
+#[test]
+fn what_a_run_writes_is_bounded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    let config = format!(
+        "[plugins.hostile.limits]\nwritten_bytes = 1000\n[plugins.hostile.grants]\n\
+         directories = [{{ host = {path:?}, guest = \"/d\", write = true }}]\n"
+    );
+    let server = Server::start(&[HOSTILE], &config);
+    let write = |name: &str, bytes: usize| {
+        let text = "x".repeat(bytes);
+        server.call(
+            "write",
+            json!({ "path": format!("/d/{name}"), "text": text }),
+        )
+    };
+    // Each run has its own bytes.
+    for name in ["a", "b"] {
+        assert_eq!(write(name, 1_000).text(), "written");
+    }
+    let reply = write("c", 1_001);
+    assert_eq!(reply.result()["isError"], true, "{reply:?}");
+    let told = reply.response().to_string();
+    for word in [
+        "hostile",
+        "written_bytes = 1000",
+        "plugins.hostile.limits.written_bytes",
+    ] {
+        assert!(told.contains(word), "no {word} in {told}");
+    }
+    let written = fs::metadata(path.join("c")).unwrap().len();
+    assert!(written <= 1_000, "{written} bytes were written");
+    // Bytes that replace others count too, and so does a file that is stretched.
+    let reply = server.call(
+        "rewrite",
+        json!({ "path": "/d/a", "text": "x".repeat(600) }),
+    );
+    assert!(
+        reply
+            .response()
+            .to_string()
+            .contains("written_bytes = 1000"),
+        "{reply:?}"
+    );
+    let reply = server.call("stretch", json!({ "path": "/d/a", "bytes": 1_u64 << 40 }));
+    assert!(
+        reply
+            .response()
+            .to_string()
+            .contains("written_bytes = 1000"),
+        "{reply:?}"
+    );
+}

@@ -271,6 +271,7 @@ fn conversations() -> [Conversation; 2] {
                 let told: Vec<_> = text_of(result).lines().collect();
                 let asked: Vec<_> = asked
                     .iter()
+                    .map(|text| text.replace("python-statistics asks: ", ""))
                     .map(|text| text.replace(" Is that good enough?", ""))
                     .collect();
                 told == asked

@@ -17,20 +17,22 @@ fn served(server: &Server) -> usize {
 
 #[test]
 fn h06_a_damaged_file_is_one_refusal() {
-    const PIECES: usize = 32;
+    const PIECES: usize = 64;
+    const FLIPPED: usize = 256;
     let mut server = Server::start(&[VERSION_B], "[log]\nlevel = \"warn\"\n");
     let good = fs::read(component(VERSION_A)).unwrap();
     for piece in 0..PIECES {
         let cut = &good[..good.len() * piece / PIECES];
         server.home.install_as(&format!("cut-{piece:02}.wasm"), cut);
+    }
+    for byte in 0..FLIPPED {
         let mut flipped = good.clone();
-        flipped[piece * 4] ^= 0xff;
-        server
-            .home
-            .install_as(&format!("flip-{piece:02}.wasm"), &flipped);
+        flipped[byte] ^= 0xff;
+        let name = format!("flip-{byte:03}.wasm");
+        server.home.install_as(&name, &flipped);
     }
     wait_for("each to be served or refused", 4 * PATIENCE, || {
-        (server.refused().len() + served(&server) == 2 * PIECES + 1).then_some(())
+        (server.refused().len() + served(&server) == PIECES + FLIPPED + 1).then_some(())
     });
     let reasons = server.refused();
     for piece in 0..PIECES {

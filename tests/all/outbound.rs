@@ -1,8 +1,8 @@
 //! Requests of plugins to other hosts: exactly the granted ones, at addresses that were checked, and no more than the limits.
 
 use longshore_tests::client::{Message, Reply};
-use longshore_tests::origin::Origin;
-use longshore_tests::server::{HOSTILE, Server};
+use longshore_tests::origin::{Origin, authority};
+use longshore_tests::server::{HOSTILE, Home, Server};
 use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::json;
 use std::time::Duration;
@@ -220,4 +220,48 @@ fn a_host_without_a_certificate_is_not_trusted() {
     let reply = send(&server, &format!("https://localhost:{port}/"));
     assert_eq!(reply.result()["isError"], true, "{reply:?}");
     assert!(origin.requests().is_empty());
+}
+
+#[test]
+fn a_host_with_a_certificate_of_its_own_authority_is_reached() {
+    let origin = Origin::start_encrypted();
+    let url = format!("https://localhost:{}", origin.port());
+    let start = |more: &str| {
+        let grant = format!("{{ url = \"{url}\", addresses = [\"127.0.0.1\", \"::1\"]{more} }}");
+        let config = format!("[plugins.hostile.grants]\nhosts = [{grant}]\n");
+        Server::start(&[HOSTILE], &config)
+    };
+    let server = start(&format!(", ca_file = {:?}", authority()));
+    let reply = send(&server, &format!("{url}/a"));
+    let got = &reply.result()["structuredContent"];
+    assert_eq!(got["text"], "hello", "{reply:?}");
+    assert_eq!(origin.requests(), ["GET /a HTTP/1.1"]);
+    // The public authorities know nothing of it.
+    let server = start("");
+    let reply = send(&server, &format!("{url}/b"));
+    assert!(reply.response().to_string().contains("Tls"), "{reply:?}");
+    assert_eq!(origin.requests().len(), 1);
+}
+
+#[test]
+fn an_authority_that_is_none_is_refused_at_the_start() {
+    let home = Home::new(&[], "");
+    let file = home.path().join("none.pem");
+    std::fs::write(&file, "no certificate").unwrap();
+    for (url, file, word) in [
+        ("https://a.test", file.clone(), "no certificate"),
+        ("https://a.test", home.path().join("missing"), "missing"),
+        ("http://a.test", authority(), "ca_file"),
+    ] {
+        home.configure(&format!(
+            "[plugins.hostile.grants]\nhosts = [{{ url = \"{url}\", ca_file = {file:?} }}]\n"
+        ));
+        let output = home.command().output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success(), "{said}");
+        assert!(
+            said.contains("plugins.hostile.grants.hosts") && said.contains(word),
+            "{said}"
+        );
+    }
 }

@@ -17,7 +17,7 @@ with_and_without_lingering! {
             let asked = task.wait("input_required");
             let request = &asked["inputRequests"]["number"];
             assert_eq!(request["method"], "elicitation/create");
-            assert_eq!(request["params"]["message"], "Which number?");
+            assert_eq!(request["params"]["message"], "fixtures asks: Which number?");
             task.answer("number", reply);
             assert_eq!(task.wait_text(), text);
         }

@@ -153,6 +153,28 @@ fn yet_another_version_in_the_file_ends_the_hold() {
 }
 
 #[test]
+fn a_version_that_could_reach_more_waits_for_approval_too() {
+    const PLAIN: &str = "guests/hostile/no-tools.wasm";
+    const CURIOUS: &str = "guests/hostile/no-tools-environment.wasm";
+    let server = Server::start(&[], "pin_definitions = true");
+    server.home.install_as("a.wasm", &bytes(PLAIN));
+    wait_for("the plugin", PATIENCE, || {
+        let (_, ready) = server.get("/readyz");
+        ready.contains("\"name\":\"a\"").then_some(())
+    });
+    server.home.install_as("a.wasm", &bytes(CURIOUS));
+    let told = withheld(&server);
+    assert_eq!(told["why"], "pinned", "{told}");
+    let changes = json!(["the new use of environment variables"]);
+    assert_eq!(told["changes"], changes);
+    let shown = order(&server, &["approve", "a", "--show"]);
+    assert!(shown.contains("environment variables"), "{shown}");
+    order(&server, &["approve", "a"]);
+    let (_, ready) = server.get("/readyz");
+    assert!(!ready.contains("pinned"), "{ready}");
+}
+
+#[test]
 fn changed_definitions_wait_for_approval_where_they_are_pinned() {
     let server = Server::start(&[VERSION_A], "pin_definitions = true");
     assert_eq!(answers(&server), "a");

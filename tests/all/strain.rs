@@ -1,6 +1,6 @@
 //! Cases of many, and of much at once: the server answers others meanwhile, and holds no more afterwards than before.
 
-use longshore_tests::client::Message;
+use longshore_tests::client::{Message, VERSION};
 use longshore_tests::machine::{cpu_ticks, descriptors, resident_bytes};
 use longshore_tests::server::{FIXTURES, HOSTILE, Home, Server, VERSION_A, VERSION_B, component};
 use longshore_tests::wait::{PATIENCE, wait_for, within};
@@ -8,15 +8,26 @@ use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+
+const BUSY: &str = "[tasks]\ngrace_ms = 200\n[plugins.hostile.limits]\nwall_time_ms = 4000\n\
+                    [plugins.hostile.tools.sleep]\ntask_support = \"required\"\n";
 
 #[test]
 fn h02_busy_guests_do_not_stop_the_server() {
     let cores = thread::available_parallelism().unwrap().get();
-    let config = "[tasks]\ngrace_ms = 200\n[plugins.hostile.limits]\nwall_time_ms = 4000\n\
-                  [plugins.hostile.tools.sleep]\ntask_support = \"required\"\n";
-    let server = Server::start(&[HOSTILE, VERSION_A], config);
+    check_busy(&Server::start(&[HOSTILE, VERSION_A], BUSY), cores);
+}
+
+#[test]
+fn h02_busy_guests_do_not_stop_the_server_on_one_core() {
+    let home = Arc::new(Home::new(&[HOSTILE, VERSION_A], BUSY));
+    check_busy(&Server::start_on_one_core(home).settled(), 1);
+}
+
+fn check_busy(server: &Server, cores: usize) {
     let task = server.call_task("sleep", json!({ "ms": 60_000 }));
     thread::scope(|scope| {
         let spinners: Vec<_> = (0..4 * cores)
@@ -227,6 +238,75 @@ fn h22_more_calls_than_slots_wait_or_are_told() {
         slept >= 8 && slept + busy == 200,
         "{slept} slept, {busy} were told"
     );
+    server.check_alive();
+}
+
+/// One client's calls, all at once on one connection: those that slept, and those that were told to come again.
+async fn crowd(server: &Server, calls: u32) -> (u32, u32) {
+    let stream = tokio::net::TcpStream::connect(server.address()).await;
+    let (mut client, connection) = h2::client::handshake(stream.unwrap()).await.unwrap();
+    tokio::spawn(connection);
+    let call = Message::call("sleep", json!({ "ms": 500 }));
+    let mut waiting = Vec::new();
+    for _ in 0..calls {
+        let request = http::Request::post(format!("http://{}/mcp", server.address()))
+            .header("Content-Type", "application/json")
+            .header("Accept", "application/json, text/event-stream")
+            .header("MCP-Protocol-Version", VERSION)
+            .header("Mcp-Method", call.method())
+            .header("Mcp-Name", "sleep");
+        client = client.ready().await.unwrap();
+        let request = request.body(()).unwrap();
+        let (response, mut body) = client.send_request(request, false).unwrap();
+        let sent = body.send_data(call.json().to_string().into(), true);
+        sent.unwrap();
+        waiting.push(tokio::spawn(async {
+            let mut body = response.await.unwrap().into_body();
+            let mut answer = Vec::new();
+            while let Some(piece) = body.data().await {
+                let piece = piece.unwrap();
+                let _ = body.flow_control().release_capacity(piece.len());
+                answer.extend(piece);
+            }
+            serde_json::from_slice::<Value>(&answer).unwrap()
+        }));
+    }
+    let (mut slept, mut busy) = (0, 0);
+    for answer in waiting {
+        let answer = answer.await.unwrap();
+        match answer.get("error") {
+            None => slept += 1,
+            Some(error) => {
+                assert_eq!(error["data"]["reason"], "busy", "{answer:#}");
+                busy += 1;
+            }
+        }
+    }
+    (slept, busy)
+}
+
+#[test]
+fn h22_two_thousand_calls_at_once_of_one_client() {
+    const CALLS: u32 = 2_000;
+    let config = "[http]\nstreams_max = 2000\n";
+    let mut server = Server::start(&[FIXTURES, VERSION_A], config);
+    let before = resident_bytes(server.pid());
+    let (slept, busy) = thread::scope(|scope| {
+        let told = scope.spawn(|| {
+            let runtime = tokio::runtime::Runtime::new().unwrap();
+            runtime.block_on(crowd(&server, CALLS))
+        });
+        for _ in 0..10 {
+            within("a call of another client", Duration::from_secs(2), || {
+                assert_eq!(server.call("version", json!({})).text(), "a");
+            });
+        }
+        let grown = resident_bytes(server.pid()).saturating_sub(before);
+        assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
+        told.join().unwrap()
+    });
+    assert_eq!(slept + busy, CALLS);
+    assert!(slept >= 128, "{slept} slept, {busy} were told");
     server.check_alive();
 }
 

@@ -88,12 +88,12 @@ impl Connection {
         Head::read(&mut self.stream)?.ok_or_else(|| ErrorKind::UnexpectedEof.into())
     }
 
-    /// Reads the next piece of a body.
+    /// Reads the next piece of a body, a text.
     ///
     /// # Errors
     /// If the connection ends first.
-    pub fn piece(&mut self, body: &mut Body) -> io::Result<Option<Vec<u8>>> {
-        body.read(&mut self.stream)
+    pub fn piece(&mut self, body: &mut Body) -> io::Result<Option<String>> {
+        body.read_text(&mut self.stream)
     }
 
     /// Has the server begun to answer, or closed the connection?
@@ -310,11 +310,7 @@ impl Stream {
     /// # Errors
     /// If the connection ends within the stream.
     pub fn piece(&mut self) -> io::Result<Option<String>> {
-        let piece = self.body.read(&mut self.connection.stream)?;
-        piece
-            .map(String::from_utf8)
-            .transpose()
-            .map_err(io::Error::other)
+        self.connection.piece(&mut self.body)
     }
 
     /// Closes the connection within the stream.

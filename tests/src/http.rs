@@ -116,6 +116,26 @@ impl Body {
         Ok(Some(chunk))
     }
 
+    /// The next piece as text: as much more as is needed for no character to be cut.
+    ///
+    /// # Errors
+    /// As [`Body::read`], and if it is no text.
+    pub fn read_text(&mut self, from: &mut impl BufRead) -> io::Result<Option<String>> {
+        let Some(mut bytes) = self.read(from)? else {
+            return Ok(None);
+        };
+        loop {
+            match String::from_utf8(bytes) {
+                Ok(text) => return Ok(Some(text)),
+                Err(cut) if cut.utf8_error().error_len().is_none() => {
+                    bytes = cut.into_bytes();
+                    bytes.extend(self.read(from)?.ok_or(io::ErrorKind::UnexpectedEof)?);
+                }
+                Err(error) => return Err(io::Error::other(error)),
+            }
+        }
+    }
+
     /// All the rest.
     ///
     /// # Errors

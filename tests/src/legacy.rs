@@ -121,7 +121,7 @@ impl Incoming {
     /// If the connection ends first.
     pub fn text(&mut self) -> String {
         while let Some(piece) = self.connection.piece(&mut self.body).unwrap() {
-            self.text += &String::from_utf8(piece).unwrap();
+            self.text += &piece;
         }
         std::mem::take(&mut self.text)
     }
@@ -143,7 +143,7 @@ impl Incoming {
                 }
             }
             let piece = self.connection.piece(&mut self.body).unwrap()?;
-            self.text += &String::from_utf8(piece).unwrap();
+            self.text += &piece;
         }
     }
 

@@ -1,9 +1,15 @@
 //! A host that guests may or may not reach: a few paths of HTTP/1.1, each with a behaviour of its own.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::thread;
+use tokio_rustls::rustls::crypto::ring::default_provider;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::{ServerConfig, ServerConnection, StreamOwned};
 
 /// A listening host. It ends with the process of the tests.
 #[derive(Debug)]
@@ -18,13 +24,29 @@ impl Origin {
     /// # Panics
     /// If there is none.
     pub fn start() -> Self {
+        Self::listen(serve)
+    }
+
+    /// The same, encrypted: as `localhost`, with a certificate of [`authority`].
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn start_encrypted() -> Self {
+        let config = Arc::new(encryption());
+        Self::listen(move |stream, seen| {
+            let connection = ServerConnection::new(Arc::clone(&config)).unwrap();
+            serve(StreamOwned::new(connection, stream), seen);
+        })
+    }
+
+    fn listen(serve: impl Fn(TcpStream, &Mutex<Vec<String>>) + Clone + Send + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let seen = Arc::default();
         let kept = Arc::clone(&seen);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let seen = Arc::clone(&kept);
+                let (seen, serve) = (Arc::clone(&kept), serve.clone());
                 thread::spawn(move || serve(stream, &seen));
             }
         });
@@ -50,8 +72,30 @@ impl Origin {
     }
 }
 
+/// The folder with the certificates. Nobody but these tests trusts them.
+fn certificates() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("certificates")
+}
+
+/// The file with the certificate of the authority that an encrypted origin has its own from.
+pub fn authority() -> PathBuf {
+    certificates().join("authority.pem")
+}
+
+fn encryption() -> ServerConfig {
+    let read = |name| fs::read(certificates().join(name)).unwrap();
+    let certificate = CertificateDer::from_pem_slice(&read("host.pem")).unwrap();
+    let key = PrivateKeyDer::from_pem_slice(&read("host.key.pem")).unwrap();
+    ServerConfig::builder_with_provider(Arc::new(default_provider()))
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .unwrap()
+}
+
 /// Answers one request. What goes wrong here is the client's doing, or what the test is about.
-fn serve(stream: TcpStream, seen: &Mutex<Vec<String>>) {
+fn serve(stream: impl Read + Write, seen: &Mutex<Vec<String>>) {
     let mut reader = BufReader::new(stream);
     let mut head = String::new();
     let mut length = 0;
@@ -76,7 +120,7 @@ fn serve(stream: TcpStream, seen: &Mutex<Vec<String>>) {
     let _ = answer(reader.get_mut(), &path);
 }
 
-fn answer(stream: &mut TcpStream, path: &str) -> std::io::Result<()> {
+fn answer(stream: &mut (impl Read + Write), path: &str) -> std::io::Result<()> {
     if let Some(location) = path.strip_prefix("/redirect?") {
         return write!(
             stream,

@@ -52,6 +52,29 @@ impl Server {
         Self::start_by(home, command)
     }
 
+    /// The same, and it has one core for all that it does.
+    ///
+    /// # Panics
+    /// As [`Server::start_in`], and if there is no `taskset`.
+    pub fn start_on_one_core(home: Arc<Home>) -> Self {
+        let status = fs::read_to_string("/proc/self/status").unwrap();
+        let mut lines = status.lines();
+        let allowed = lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+        let first: String = allowed
+            .unwrap()
+            .trim()
+            .chars()
+            .take_while(char::is_ascii_digit)
+            .collect();
+        let command = home.command();
+        let mut pinned = Command::new("taskset");
+        pinned
+            .args(["-c", &first])
+            .arg(command.get_program())
+            .args(command.get_args());
+        Self::start_by(home, pinned)
+    }
+
     /// Starts one by a command that serves this home.
     ///
     /// # Panics

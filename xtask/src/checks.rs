@@ -1,6 +1,6 @@
 //! Owns `cargo xtask test`: the checks, their order, and the account of them.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::clock::Stopwatch;
 use crate::host::{self, Profile};
 use crate::toolchain::Choice;
-use crate::{clients, conformance, guests, place, process, tools};
+use crate::{clients, conformance, guests, place, process, strangers, tools};
 
 /// One check. The order is the one they run in: what is quick to fail goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -91,10 +91,17 @@ impl Check {
     }
 }
 
-/// Run a cargo command in the workspace of the host and in those of the guests.
+/// The manifests of the workspaces beside the host's.
+fn beside() -> Vec<PathBuf> {
+    let mut manifests = guests::manifests();
+    manifests.push(strangers::manifest());
+    manifests
+}
+
+/// Run a cargo command in the workspace of the host and in those beside it.
 fn each_workspace(arguments: &[&str]) -> Result<()> {
     process::run(&mut process::cargo(arguments))?;
-    for manifest in guests::manifests() {
+    for manifest in beside() {
         let mut cargo = process::cargo(&arguments[..1]);
         cargo.arg("--manifest-path").arg(manifest);
         process::run(cargo.args(&arguments[1..]))?;
@@ -104,7 +111,7 @@ fn each_workspace(arguments: &[&str]) -> Result<()> {
 
 fn locks() -> Result<()> {
     let root = place::root().join("Cargo.toml");
-    for manifest in std::iter::once(root).chain(guests::manifests()) {
+    for manifest in std::iter::once(root).chain(beside()) {
         let mut cargo = process::cargo(&["metadata", "--format-version=1", "--locked"]);
         process::output(cargo.arg("--manifest-path").arg(manifest))?;
     }
@@ -115,7 +122,7 @@ fn clippy() -> Result<()> {
     let lints = ["--", "-D", "warnings"];
     let mut cargo = process::cargo(&["clippy", "--workspace", "--all-targets"]);
     process::run(cargo.args(lints))?;
-    for manifest in guests::manifests() {
+    for manifest in beside() {
         let mut cargo = natively(&["clippy", "--workspace", "--all-targets"], &manifest);
         process::run(cargo.args(lints))?;
     }
@@ -151,7 +158,7 @@ fn deny() -> Result<()> {
     };
     check(&place::root().join("Cargo.toml"), "--deny")?;
     // The guests have fewer dependencies, so not every entry is theirs.
-    for manifest in guests::manifests() {
+    for manifest in beside() {
         check(&manifest, "--allow")?;
     }
     Ok(())
@@ -176,7 +183,7 @@ fn tests() -> Result<()> {
     ];
     process::run(&mut process::cargo(&engines))?;
     process::run(&mut process::cargo(&["test", "--workspace"]))?;
-    for manifest in guests::manifests() {
+    for manifest in beside() {
         process::run(&mut natively(&["test", "--workspace"], &manifest))?;
     }
     Ok(())
@@ -194,7 +201,7 @@ fn docs() -> Result<()> {
     let arguments = ["doc", "--workspace", "--no-deps"];
     let document = |cargo: &mut Command| process::run(cargo.env("RUSTDOCFLAGS", "-D warnings"));
     document(&mut process::cargo(&arguments))?;
-    for manifest in guests::manifests() {
+    for manifest in beside() {
         document(&mut natively(&arguments, &manifest))?;
     }
     Ok(())

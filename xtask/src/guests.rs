@@ -14,7 +14,7 @@ use clap::ValueEnum;
 use serde_json::Value;
 
 use crate::toolchain::{Choice, TARGET, Toolchain};
-use crate::{place, process, scripted};
+use crate::{place, process, scripted, strangers};
 
 /// The workspaces of guests: examples, and tests' own.
 pub(crate) const WORKSPACES: [&str; 2] = ["plugins", "tests/guests"];
@@ -59,6 +59,9 @@ pub(crate) fn build(only: &[Language], choice: Choice) -> Result<()> {
         // What was built before in other languages stays.
         let list = build.join(format!("outputs-{language:?}.txt").to_lowercase());
         place_all(&components, &list)?;
+        if *language == Language::Rust {
+            strangers::write(strangers::SEED)?;
+        }
     }
     Ok(())
 }

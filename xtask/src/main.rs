@@ -23,6 +23,7 @@ mod place;
 mod process;
 mod scenarios;
 mod scripted;
+mod strangers;
 mod suite;
 mod toolchain;
 mod tools;
@@ -77,7 +78,7 @@ enum Command {
         #[arg(long, default_value_t = 1000)]
         rounds: u32,
     },
-    /// Look for inputs that break the reading of the wire
+    /// Look for inputs that break the reading of the wire, and for guests that break the host
     Fuzz(fuzz::Arguments),
     /// Run the official conformance suite against the host
     Conformance(conformance::Arguments),

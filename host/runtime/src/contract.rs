@@ -3,6 +3,9 @@
 //! Their documentation is in `wit/`; the rest of the host uses them as they are, so that a value has one type from the guest
 //! to the edge of the wire.
 
+/// The name of its package.
+pub(crate) const PACKAGE: &str = "longshore:plugin";
+
 #[allow(
     missing_docs,
     missing_debug_implementations,

@@ -1,5 +1,5 @@
 //! What a plugin says of itself to models, and how two versions differ in it: tools, prompts and templates of resources. Lists of
-//! resources are data, and change as it does.
+//! resources are data, and change as it does. And what of an operator's grants it could use, for those were given to the former.
 //!
 //! It must not know what follows from a difference.
 
@@ -15,9 +15,9 @@ const TEXTS: [&str; 3] = ["input_schema", "output_schema", "meta"];
 /// One difference.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Change {
-    /// What it is of: a tool, for instance.
+    /// What it is of: a tool, for instance, or `use of` what can be granted.
     pub kind: &'static str,
-    /// Its name, or URI template.
+    /// Its name, or URI template; what is used.
     pub name: String,
     /// Which member of it; none if all of it came or went.
     pub member: Option<String>,
@@ -47,6 +47,8 @@ pub(crate) fn compare(former: &Plugin, newer: &Plugin) -> Vec<Change> {
     compare_kind("prompt", &before, &after, &mut changes);
     let (before, after) = (templates(former), templates(newer));
     compare_kind("resource template", &before, &after, &mut changes);
+    let (before, after) = (uses(former), uses(newer));
+    compare_kind("use of", &before, &after, &mut changes);
     changes
 }
 
@@ -65,6 +67,12 @@ fn prompts(plugin: &Plugin) -> Definitions {
 fn templates(plugin: &Plugin) -> Definitions {
     let named = plugin.templates.iter();
     definitions(named.map(|template| (&template.uri_template, members(template))))
+}
+
+fn uses(plugin: &Plugin) -> Definitions {
+    let used = plugin.wants.named().into_iter().filter(|(_, used)| *used);
+    used.map(|(name, _)| (name.to_owned(), Map::new()))
+        .collect()
 }
 
 /// Of two with one name the first counts, as everywhere.

@@ -10,6 +10,16 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::path::PathBuf;
 
+/// A plugin's name as a key of the configuration.
+pub fn key_of(plugin: &str) -> String {
+    let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
+    if !plugin.is_empty() && plugin.bytes().all(bare) {
+        return plugin.to_owned();
+    }
+    // What a basic string of TOML admits, this does too.
+    serde_json::Value::from(plugin).to_string()
+}
+
 /// What one plugin may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Grants {
@@ -64,6 +74,9 @@ pub struct HostGrant {
     pub port: u16,
     /// Addresses of private networks, or of this machine, that the host may have. Public ones are always right.
     pub addresses: Vec<IpNet>,
+    /// Certificates (DER) of the authorities that the host's own must come from. Empty: the public ones.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub authorities: Vec<Vec<u8>>,
 }
 
 impl fmt::Display for HostGrant {
@@ -187,6 +200,7 @@ mod tests {
             host: host.to_owned(),
             port,
             addresses: Vec::new(),
+            authorities: Vec::new(),
         };
         for (grant, text) in [
             (host(true, "a.test", 443), "https://a.test"),

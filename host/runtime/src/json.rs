@@ -2,10 +2,15 @@
 //!
 //! It must not know what any text means.
 
-use serde::de::IgnoredAny;
+use serde::Deserialize;
+use serde::de::{Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use std::fmt;
 
 /// How deep JSON text may be nested: what parsers that recurse take by default.
 pub const LEVELS_MAX: usize = 128;
+
+/// How deep that of a guest may be: around it comes a message, and readers count its levels too.
+pub const GUEST_LEVELS_MAX: usize = 112;
 
 /// Whether JSON text is nested deeper than this. It looks at brackets outside of strings only, without recursion, so it may be
 /// given anything.
@@ -30,46 +35,73 @@ pub fn is_nested_deeper(text: &str, levels_max: usize) -> bool {
     false
 }
 
-/// Whether this is one JSON value, at most [`LEVELS_MAX`] levels deep. `place` names it in the error.
-pub(crate) fn check(text: &str, place: &str) -> Result<(), String> {
-    if is_nested_deeper(text, LEVELS_MAX) {
-        return Err(format!("{place} is nested deeper than {LEVELS_MAX} levels"));
-    }
-    serde_json::from_str::<IgnoredAny>(text)
-        .map_err(|error| format!("{place} is no JSON: {error}"))?;
-    if has_half_a_character(text) {
+/// Whether this is one JSON value that every reader takes: at most [`GUEST_LEVELS_MAX`] levels deep, without numbers that are
+/// too large for a double, and without halves of characters. The grammar allows both. `place` names it in the error.
+///
+/// # Errors
+/// What is wrong.
+pub fn check(text: &str, place: &str) -> Result<(), String> {
+    if is_nested_deeper(text, GUEST_LEVELS_MAX) {
         return Err(format!(
-            "{place} has half a surrogate pair, which is no character"
+            "{place} is nested deeper than {GUEST_LEVELS_MAX} levels"
         ));
     }
-    Ok(())
+    serde_json::from_str::<Seen>(text)
+        .map(drop)
+        .map_err(|error| format!("{place} is no JSON: {error}"))
 }
 
-/// Whether an escape in this JSON text stands for half of a pair. The grammar allows it; most readers do not.
-fn has_half_a_character(text: &str) -> bool {
-    let unit = |at: usize| {
-        let digits = text.get(at..at + 6)?.strip_prefix("\\u")?;
-        u16::from_str_radix(digits, 16).ok()
-    };
-    let bytes = text.as_bytes();
-    let mut at = 0;
-    while let Some(next) = next_backslash(bytes, at) {
-        at = next + 2;
-        match unit(next) {
-            Some(0xd800..=0xdbff) if matches!(unit(next + 6), Some(0xdc00..=0xdfff)) => {
-                at = next + 12;
-            }
-            Some(0xd800..=0xdfff) => return true,
-            _ => {}
-        }
+/// A value that was looked at, and not kept: to look is to decode each text and each number.
+struct Seen;
+
+impl<'de> Deserialize<'de> for Seen {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Look)
     }
-    false
 }
 
-/// Where the next backslash is.
-fn next_backslash(bytes: &[u8], from: usize) -> Option<usize> {
-    let rest = bytes.get(from..)?;
-    Some(from + rest.iter().position(|byte| *byte == b'\\')?)
+struct Look;
+
+impl<'de> Visitor<'de> for Look {
+    type Value = Seen;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a JSON value")
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<Seen, E> {
+        Ok(Seen)
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<Seen, E> {
+        Ok(Seen)
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<Seen, E> {
+        Ok(Seen)
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<Seen, E> {
+        Ok(Seen)
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<Seen, E> {
+        Ok(Seen)
+    }
+
+    fn visit_str<E: Error>(self, _: &str) -> Result<Seen, E> {
+        Ok(Seen)
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<Seen, A::Error> {
+        while entries.next_element::<Seen>()?.is_some() {}
+        Ok(Seen)
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<Seen, A::Error> {
+        while members.next_entry::<Seen, Seen>()?.is_some() {}
+        Ok(Seen)
+    }
 }
 
 #[cfg(test)]
@@ -85,8 +117,10 @@ mod tests {
 
     #[test]
     fn what_is_no_json_or_too_deep_is_refused() {
-        assert!(check("null", "x").is_ok());
-        for wrong in ["", "{", "{} {}", "nul", "\u{1}", "NaN"] {
+        for right in ["null", "18446744073709551617.50", "1e308", "1e-999", "-0.0"] {
+            assert!(check(right, "x").is_ok(), "{right}");
+        }
+        for wrong in ["", "{", "{} {}", "nul", "\u{1}", "NaN", "1e400", "[-1e999]"] {
             assert!(check(wrong, "x").is_err(), "{wrong}");
         }
         for halves in [
@@ -106,7 +140,7 @@ mod tests {
             assert!(check(whole, "x").is_ok(), "{whole}");
         }
         let deep = |levels: usize| format!("{}{}", "[".repeat(levels), "]".repeat(levels));
-        assert!(check(&deep(LEVELS_MAX), "x").is_ok());
-        assert!(check(&deep(LEVELS_MAX + 1), "x").is_err());
+        assert!(check(&deep(GUEST_LEVELS_MAX), "x").is_ok());
+        assert!(check(&deep(GUEST_LEVELS_MAX + 1), "x").is_err());
     }
 }

@@ -32,6 +32,8 @@ pub struct Limits {
     pub random_bytes: u64,
     /// Progress reports a second; those that come faster are dropped.
     pub progress_per_second: u32,
+    /// What one run may write into granted folders, in bytes.
+    pub written_bytes: u64,
     /// HTTP requests in one run.
     pub http_requests: u32,
     /// Time of one request, from the look-up of its host to the end of its response, in milliseconds.
@@ -61,6 +63,7 @@ impl Default for Limits {
             handles: 1_000,
             random_bytes: 1 << 20,
             progress_per_second: 20,
+            written_bytes: 256 << 20,
             http_requests: 100,
             http_time_ms: 30_000,
             http_request_bytes: 4 << 20,
@@ -92,6 +95,8 @@ pub enum Limit {
     Handles,
     /// [`Limits::random_bytes`].
     RandomBytes,
+    /// [`Limits::written_bytes`].
+    WrittenBytes,
     /// [`Limits::http_requests`].
     HttpRequests,
     /// [`Limits::http_time_ms`].
@@ -118,6 +123,7 @@ impl Limit {
             self,
             Self::ResultBytes
                 | Self::Questions
+                | Self::WrittenBytes
                 | Self::HttpRequests
                 | Self::HttpTime
                 | Self::HttpRequestBytes
@@ -137,6 +143,7 @@ impl Limit {
             Self::HostCallBytes => "host_call_bytes",
             Self::Handles => "handles",
             Self::RandomBytes => "random_bytes",
+            Self::WrittenBytes => "written_bytes",
             Self::HttpRequests => "http_requests",
             Self::HttpTime => "http_time_ms",
             Self::HttpRequestBytes => "http_request_bytes",
@@ -163,6 +170,7 @@ impl Limits {
             Limit::HostCallBytes => self.host_call_bytes,
             Limit::Handles => self.handles.into(),
             Limit::RandomBytes => self.random_bytes,
+            Limit::WrittenBytes => self.written_bytes,
             Limit::HttpRequests => self.http_requests.into(),
             Limit::HttpTime => self.http_time_ms,
             Limit::HttpRequestBytes => self.http_request_bytes,

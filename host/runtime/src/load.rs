@@ -9,6 +9,7 @@ use crate::limits::Limits;
 use crate::plugin::{Inspection, Plugin, PluginError, Version};
 use crate::registry::PluginSettings;
 use crate::run::{self, Exports, Listing, Seat};
+use crate::wants::Wants;
 use std::collections::HashSet;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -73,6 +74,7 @@ impl Loader {
             templates: listing.templates,
             completes: exports.completes(),
             limits,
+            wants: Wants::of(&component),
             grants,
             host,
             pre,
@@ -111,6 +113,7 @@ impl Loader {
                 .exports(engine)
                 .map(|(name, _)| name.to_owned())
                 .collect(),
+            wants: Wants::of(&component),
         })
     }
 

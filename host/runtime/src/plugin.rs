@@ -8,6 +8,7 @@ use crate::grants::{Grants, GrantsPrint};
 use crate::guest::Guest;
 use crate::limits::Limits;
 use crate::run::Exports;
+use crate::wants::Wants;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
@@ -67,6 +68,8 @@ pub struct Plugin {
     pub completes: bool,
     /// The limits of its runs.
     pub limits: Limits,
+    /// What of that which can be granted it could use.
+    pub wants: Wants,
     /// What it may reach.
     pub grants: Arc<Grants>,
     pub(crate) host: Arc<Host>,
@@ -101,6 +104,8 @@ pub struct Inspection {
     pub imports: Vec<String>,
     /// The interfaces it exports.
     pub exports: Vec<String>,
+    /// What of that which can be granted it could use.
+    pub wants: Wants,
 }
 
 /// Why a file is no plugin that can be served.

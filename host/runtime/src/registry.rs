@@ -62,6 +62,8 @@ pub struct Settings {
     pub check_question: fn(&InputRequest) -> Result<(), String>,
     /// How long a guest may go on when its time is over, or after it has given its result.
     pub grace: Duration,
+    /// Whether an answer comes with what its run used. Then it does not come before the run is over.
+    pub tells_usage: bool,
     /// Whose definitions change only by the operator's word.
     pub pins: Pins,
     /// Versions of each plugin that an operator may go back to.
@@ -262,6 +264,7 @@ impl Runtime {
         let rules = Rules {
             check_question: inner.settings.check_question,
             grace: inner.settings.grace,
+            tells_usage: inner.settings.tells_usage,
             newsroom: Some(inner.newsroom.clone()),
         };
         let terms = Terms { rules, patience };

@@ -253,7 +253,7 @@ async fn changed_list(served: &Served) {
 
     let arguments = r#"{"uri":"fixture://plain"}"#;
     let mut run = served.run("fixtures", tool("notify", arguments));
-    assert!(matches!(run.step().await, Step::Finished(_)));
+    assert!(matches!(run.step().await, Step::Finished { .. }));
     let heard = host::within(news.recv()).await.expect("news");
     let updated = NewsKind::ResourceUpdated("fixture://plain".to_owned());
     assert_eq!(heard.kind, updated);

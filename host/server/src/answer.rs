@@ -5,10 +5,10 @@ use crate::errand::{Errand, speaker};
 use crate::lists::Freshness;
 use crate::wire::{WireError, given};
 use longshore_runtime::contract::ReadOutcome;
-use longshore_runtime::{Answer, Plugin, Work};
+use longshore_runtime::{Answer, Plugin, Usage, Work};
 use serde_json::json;
 
-/// The text of the result object.
+/// The text of the result object, with what the run used if that is to be told.
 ///
 /// # Errors
 /// What the client is told if the answer is none that can be passed on.
@@ -16,13 +16,14 @@ pub(crate) fn word(
     app: &App,
     errand: &Errand,
     plugin: &Plugin,
-    answer: &Answer,
+    (answer, usage): (&Answer, Option<&Usage>),
 ) -> Result<String, WireError> {
     let worded = match answer {
         Answer::Tool(_) => {
-            return Ok(app.results.answer(plugin, errand.work.subject(), answer));
+            let subject = errand.work.subject();
+            return Ok(app.results.answer(plugin, subject, (answer, usage)));
         }
-        Answer::Prompt(result) => given::prompt(result),
+        Answer::Prompt(result) => given::prompt(result, usage),
         Answer::Resource(ReadOutcome::NotFound) => {
             return Err(WireError::no_such_resource(errand.work.subject()));
         }
@@ -32,9 +33,9 @@ pub(crate) fn word(
             } else {
                 Freshness::of(app)
             };
-            freshness.add_to(object).finish_result()
+            freshness.add_to(object).finish_answer(usage)
         }),
-        Answer::Completion(completion) => Ok(given::completion(completion)),
+        Answer::Completion(completion) => Ok(given::completion(completion, usage)),
         Answer::Done => Ok(String::new()),
     };
     worded.map_err(|wrong| invalid(plugin, &errand.work, &wrong))

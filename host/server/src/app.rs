@@ -288,6 +288,7 @@ pub(crate) fn runtime_settings(
         plugins: config.own_settings(),
         check_question,
         grace: Duration::from_millis(config.tasks.grace_ms),
+        tells_usage: config.usage_in_results,
         pins: config.pins(),
         history_versions: config.history_versions as usize,
         settle: if config.dev { DEV_SETTLE } else { SETTLE },

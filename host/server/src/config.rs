@@ -61,6 +61,8 @@ pub(crate) struct Config {
     pub(crate) pin_definitions: bool,
     /// Versions of each plugin to which an operator may go back.
     pub(crate) history_versions: u32,
+    /// Whether a result tells what its run used.
+    pub(crate) usage_in_results: bool,
     /// Whether it serves the author of a plugin.
     pub(crate) dev: bool,
     /// What differs for one plugin, by its name.

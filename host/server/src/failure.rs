@@ -6,6 +6,7 @@
 use crate::runner::Speaker;
 use crate::wire::WireError;
 use longshore_runtime::contract::{ClientFeatures, RpcError};
+use longshore_runtime::json::check;
 use longshore_runtime::{Exceeded, Failure};
 use longshore_tasks::Reason;
 use serde_json::{Value, json};
@@ -103,10 +104,11 @@ fn limit(exceeded: Exceeded, speaker: &Speaker) -> WireError {
 /// An error that the guest returned. Which codes are its own to use is in `wit/types.wit`.
 fn raised(error: &RpcError, refused: ClientFeatures, speaker: &Speaker) -> WireError {
     let code = error.code;
-    let own = error
-        .data
-        .as_deref()
-        .map(|data| serde_json::from_str(data).unwrap_or_else(|_| Value::from(data)));
+    let own = error.data.as_deref().map(|data| {
+        let sound = check(data, "data").is_ok();
+        let value = sound.then(|| serde_json::from_str(data).ok()).flatten();
+        value.unwrap_or_else(|| Value::from(data))
+    });
     if code == MISSING_CAPABILITY && refused != ClientFeatures::empty() {
         return WireError::missing_capability(
             error.message.clone(),

@@ -21,9 +21,7 @@ use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question, response};
 use futures::future::join_all;
 use longshore_runtime::contract::{InputAnswer, RpcError};
-use longshore_runtime::{
-    Call, Failure, Patience, Plugin, Question, Record, Run, Step, Version, Work,
-};
+use longshore_runtime::{Call, Failure, Patience, Plugin, Record, Run, Step, Version, Work};
 use longshore_tasks::{Birth, Checkpoint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -260,11 +258,14 @@ impl<'a> Following<'a> {
                     self.run.answer(answers);
                     return Turn::GoOn;
                 }
-                self.checkpoint = Some(checkpoint(&questions, record));
+                let asked = runner::wire_questions(&questions, &self.plugin.name);
+                self.checkpoint = Some(Checkpoint::new(asked, record.map(Record::into_bytes)));
                 return self.try_answers(plan);
             }
-            Step::Finished(answer) => {
-                return Turn::Answer(answer::word(self.app, self.errand, &self.plugin, &answer));
+            Step::Finished { answer, usage } => {
+                let (app, errand) = (self.app, self.errand);
+                let worded = answer::word(app, errand, &self.plugin, (&answer, usage.as_ref()));
+                return Turn::Answer(worded);
             }
             Step::Failed(failure) => return Turn::Answer(Err(self.failed(&failure))),
             Step::Cancelled => {
@@ -448,11 +449,4 @@ fn busy() -> InputAnswer {
         message: "too many calls wait for answers; try again".to_owned(),
         data: None,
     })
-}
-
-fn checkpoint(questions: &[Question], record: Option<Record>) -> Checkpoint {
-    Checkpoint::new(
-        runner::wire_questions(questions),
-        record.map(Record::into_bytes),
-    )
 }

@@ -3,7 +3,7 @@
 use crate::app::runtime_settings;
 use crate::catalogue::Offer;
 use crate::config::{Config, Flags};
-use crate::reach::reach;
+use crate::reach::{grants, reach};
 use anyhow::Context as _;
 use longshore_runtime::contract::{TaskSupport, Tool};
 use longshore_runtime::{Inspection, Limits, Plugin, Runtime};
@@ -32,6 +32,8 @@ pub(crate) async fn inspect(
             "imports": inspection.imports,
             "exports": inspection.exports,
             "reach": reach(&inspection.imports),
+            "wants": inspection.wants,
+            "grants": grants(plugin_name(file), inspection.wants).join("\n"),
             "limits": bench.limits_of(file),
         });
         match plugin {
@@ -40,7 +42,7 @@ pub(crate) async fn inspect(
         }
         return Ok(serde_json::to_string_pretty(&told)?);
     }
-    let mut text = inspection_text(&inspection, bench.limits_of(file))?;
+    let mut text = inspection_text(file, &inspection, bench.limits_of(file))?;
     match plugin {
         Ok(plugin) => text.push_str(&lists_text(&plugin)),
         Err(error) => text.push_str(&format!("it cannot be served: {error}")),
@@ -97,7 +99,12 @@ impl Bench {
         let counts: Vec<_> = counts
             .map(|(list, count)| format!("{count} {list}"))
             .collect();
-        let mut text = format!("{}: good, {}", file.display(), counts.join(", "));
+        let offered = if counts.is_empty() {
+            "though it offers nothing".to_owned()
+        } else {
+            counts.join(", ")
+        };
+        let mut text = format!("{}: good, {offered}", file.display());
         for entry in offer.left_out {
             text.push_str(&format!(
                 "\nthe {} {} is left out: {}",
@@ -109,8 +116,7 @@ impl Bench {
 
     /// The limits of a run of this file, were it served under its name.
     fn limits_of(&self, file: &Path) -> &Limits {
-        let name = file.file_stem().and_then(|name| name.to_str());
-        let plugin = name.and_then(|name| self.config.plugins.get(name));
+        let plugin = self.config.plugins.get(plugin_name(file));
         plugin.map_or(&self.config.limits, |plugin| &plugin.limits)
     }
 }
@@ -135,7 +141,17 @@ impl Drop for Folder {
     }
 }
 
-fn inspection_text(inspection: &Inspection, limits: &Limits) -> anyhow::Result<String> {
+/// The name under which a file would be served.
+fn plugin_name(file: &Path) -> &str {
+    let name = file.file_stem().and_then(|name| name.to_str());
+    name.unwrap_or_default()
+}
+
+fn inspection_text(
+    file: &Path,
+    inspection: &Inspection,
+    limits: &Limits,
+) -> anyhow::Result<String> {
     let mut text = format!(
         "version {}\nsize    {} bytes\n",
         inspection.version, inspection.component_bytes
@@ -147,6 +163,9 @@ fn inspection_text(inspection: &Inspection, limits: &Limits) -> anyhow::Result<S
     let reached = reached.iter().map(|line| format!("\n  {line}"));
     // A language's runtime imports whatever its library might need.
     text += &list_text("can reach, if it uses what it imports", reached);
+    let granted = grants(plugin_name(file), inspection.wants);
+    let granted = granted.iter().map(|line| format!("\n  {line}"));
+    text += &list_text("to grant it all that it could use, write", granted);
     let limits = serde_json::to_value(limits)?;
     let limits = limits.as_object().into_iter().flatten();
     text += &list_text(

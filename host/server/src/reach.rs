@@ -1,6 +1,8 @@
-//! What a component imports, in plain words, and what that is worth where nothing is granted.
+//! What a component imports, in plain words, what that is worth where nothing is granted, and what would grant it.
 //!
 //! It goes by names alone: how the runtime serves an interface is not known here.
+
+use longshore_runtime::{Wants, key_of};
 
 /// The start of an interface's name, and what it lets a plugin do. What only carries others (types, streams, polls) has no
 /// line of its own.
@@ -69,9 +71,60 @@ pub(crate) fn reach(imports: &[String]) -> Vec<&str> {
     lines
 }
 
+/// What an operator would write to grant all that a component could use; no line if it could use nothing.
+pub(crate) fn grants(plugin: &str, wants: Wants) -> Vec<String> {
+    let folder = "host = \"/some/folder\", guest = \"/some/folder\"";
+    let mut lines = Vec::new();
+    if wants.changed_files {
+        lines.push(format!("directories = [{{ {folder}, write = true }}]"));
+    } else if wants.files {
+        lines.push(format!("directories = [{{ {folder} }}]"));
+    }
+    if wants.environment {
+        lines.push("environment = [\"SOME_VARIABLE\"]".to_owned());
+        lines.push("settings = { SOME_SETTING = \"value\" }".to_owned());
+        lines.push("secrets = { SOME_SECRET = { file = \"/some/file\" } }".to_owned());
+    }
+    if wants.hosts {
+        lines.push("hosts = [\"https://some.host\"]".to_owned());
+    }
+    if wants.answers {
+        // As it is without a word; here to be made less.
+        lines.push("ask = [\"elicitation\", \"sampling\", \"roots\"]".to_owned());
+    }
+    if !lines.is_empty() {
+        lines.insert(0, format!("[plugins.{}.grants]", key_of(plugin)));
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
-    use super::reach;
+    use super::*;
+
+    #[test]
+    fn what_is_to_be_granted_is_a_configuration() {
+        let all = Wants {
+            files: true,
+            changed_files: true,
+            environment: true,
+            hosts: true,
+            answers: true,
+        };
+        for plugin in ["a", "a b\n\u{7f}\"", ""] {
+            let lines = grants(plugin, all).join("\n");
+            let table: toml::Table = lines.parse().unwrap();
+            let granted = &table["plugins"][plugin]["grants"];
+            assert_eq!(granted["directories"][0]["write"], true.into());
+            assert_eq!(granted.as_table().unwrap().len(), 6);
+        }
+        let files = Wants {
+            files: true,
+            ..Wants::default()
+        };
+        assert_eq!(grants("a", files).len(), 2);
+        assert!(grants("a", Wants::default()).is_empty());
+    }
 
     #[test]
     fn each_thing_is_told_once_and_the_unknown_by_its_name() {

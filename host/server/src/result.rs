@@ -6,7 +6,7 @@
 use crate::schema::{self, Schema};
 use crate::wire::{check, content};
 use longshore_runtime::contract::CallResult;
-use longshore_runtime::{Answer, Plugin, Version};
+use longshore_runtime::{Answer, Plugin, Usage, Version};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,9 +22,14 @@ pub(crate) struct Results {
 
 impl Results {
     /// The text of an answer to a call of a tool.
-    pub(crate) fn answer(&self, plugin: &Plugin, tool: &str, answer: &Answer) -> String {
+    pub(crate) fn answer(
+        &self,
+        plugin: &Plugin,
+        tool: &str,
+        (answer, usage): (&Answer, Option<&Usage>),
+    ) -> String {
         match answer {
-            Answer::Tool(result) => self.text(plugin, tool, result),
+            Answer::Tool(result) => self.text(plugin, tool, (result, usage)),
             Answer::Prompt(_) | Answer::Resource(_) | Answer::Completion(_) | Answer::Done => {
                 content::tool_error(&format!("the tool {tool} gave an answer of another kind"))
             }
@@ -32,9 +37,14 @@ impl Results {
     }
 
     /// The text of the result object: what the guest gave, or an error result that says what is wrong with it.
-    pub(crate) fn text(&self, plugin: &Plugin, tool: &str, result: &CallResult) -> String {
+    fn text(
+        &self,
+        plugin: &Plugin,
+        tool: &str,
+        (result, usage): (&CallResult, Option<&Usage>),
+    ) -> String {
         match check::result(result).and_then(|()| self.check_output(plugin, tool, result)) {
-            Ok(()) => content::call_result(result),
+            Ok(()) => content::call_result(result, usage),
             Err(wrong) => {
                 tracing::warn!(plugin = %plugin.name, tool, %wrong, "a plugin gave a result that is not valid");
                 content::tool_error(&format!(

@@ -9,7 +9,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use longshore_runtime::contract::{InputAnswer, RpcError};
 use longshore_runtime::{
-    Answer, Call, Failure, Patience, Plugin, Record, Run, Runtime, Step, Version,
+    Answer, Call, Failure, Patience, Plugin, Record, Run, Runtime, Step, Usage, Version,
 };
 use longshore_tasks as tasks;
 use std::collections::VecDeque;
@@ -187,12 +187,12 @@ impl TaskRun {
     }
 
     /// `None`: the run has no plugin, and so cannot have an answer.
-    fn word(&self, answer: &Answer) -> Option<Payload> {
+    fn word(&self, answer: &Answer, usage: Option<&Usage>) -> Option<Payload> {
         match &self.guest {
             Guest::Running(run) => Some(self.results.answer(
                 run.plugin()?,
                 &self.speaker.subject,
-                answer,
+                (answer, usage),
             )),
             Guest::Starting(_) => None,
         }
@@ -217,14 +217,16 @@ impl TaskRun {
                 tasks::Step::ExternalId(id)
             }
             Step::NeedsInput { questions, record } => {
-                self.asked = wire_questions(&questions);
+                self.asked = wire_questions(&questions, &self.speaker.plugin);
                 let record = record.map(Record::into_bytes);
                 tasks::Step::NeedsInput {
                     questions: self.asked.clone(),
                     record,
                 }
             }
-            Step::Finished(answer) => tasks::Step::Finished(self.word(&answer)?),
+            Step::Finished { answer, usage } => {
+                tasks::Step::Finished(self.word(&answer, usage.as_ref())?)
+            }
             Step::Failed(reason) => {
                 tasks::Step::Failed(failure::of_run(&reason, &self.speaker).to_json())
             }
@@ -279,12 +281,15 @@ impl tasks::Run for TaskRun {
 }
 
 /// Questions of a guest, as the wire has them.
-pub(crate) fn wire_questions(questions: &[longshore_runtime::Question]) -> Vec<Question> {
+pub(crate) fn wire_questions(
+    questions: &[longshore_runtime::Question],
+    plugin: &str,
+) -> Vec<Question> {
     questions
         .iter()
         .map(|asked| Question {
             key: asked.key.clone(),
-            request: question::request_text(&asked.kind),
+            request: question::request_text(&asked.kind, plugin),
         })
         .collect()
 }

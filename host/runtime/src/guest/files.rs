@@ -181,6 +181,22 @@ impl Guest {
     }
 }
 
+fn full(error: rustix::io::Errno) -> FsError {
+    std::io::Error::from(error).into()
+}
+
+impl Guest {
+    /// The same stream, but what is written to it counts.
+    fn counted(
+        &mut self,
+        stream: Resource<DynOutputStream>,
+    ) -> FsResult<Resource<DynOutputStream>> {
+        let stream = self.table.delete(stream).map_err(FsError::trap)?;
+        let counted = self.written.counted(stream);
+        self.table.push(counted).map_err(FsError::trap)
+    }
+}
+
 impl types::Host for Guest {
     fn convert_error_code(&mut self, error: FsError) -> Result<ErrorCode> {
         types::Host::convert_error_code(&mut self.filesystem(), error)
@@ -236,8 +252,6 @@ impl HostDescriptor for Guest {
         [Wish::Change, fd, &path]
         fn remove_directory_at(fd: Fd, path: String) -> FsResult<()>;
         [Wish::Change, fd, ""]
-        fn set_size(fd: Fd, size: Filesize) -> FsResult<()>;
-        [Wish::Change, fd, ""]
         fn set_times(fd: Fd, access: NewTimestamp, change: NewTimestamp) -> FsResult<()>;
         [Wish::Change, fd, &path]
         fn set_times_at(fd: Fd, flags: PathFlags, path: String, access: NewTimestamp, change: NewTimestamp) -> FsResult<()>;
@@ -245,8 +259,19 @@ impl HostDescriptor for Guest {
         fn symlink_at(fd: Fd, from: String, to: String) -> FsResult<()>;
         [Wish::Change, fd, &path]
         fn unlink_file_at(fd: Fd, path: String) -> FsResult<()>;
-        [Wish::Change, fd, ""]
-        fn write(fd: Fd, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize>;
+    }
+
+    async fn write(&mut self, fd: Fd, bytes: Vec<u8>, offset: Filesize) -> FsResult<Filesize> {
+        self.permit(&fd, "", Wish::Change).await?;
+        self.written.take(bytes.len() as u64).map_err(full)?;
+        HostDescriptor::write(&mut self.filesystem(), fd, bytes, offset).await
+    }
+
+    async fn set_size(&mut self, fd: Fd, size: Filesize) -> FsResult<()> {
+        self.permit(&fd, "", Wish::Change).await?;
+        // What a file is stretched by holds nothing yet, but a program that copies it writes it all.
+        self.written.take(size).map_err(full)?;
+        HostDescriptor::set_size(&mut self.filesystem(), fd, size).await
     }
 
     async fn open_at(
@@ -307,11 +332,13 @@ impl HostDescriptor for Guest {
         fd: Fd,
         offset: Filesize,
     ) -> FsResult<Resource<DynOutputStream>> {
-        HostDescriptor::write_via_stream(&mut self.filesystem(), fd, offset)
+        let stream = HostDescriptor::write_via_stream(&mut self.filesystem(), fd, offset)?;
+        self.counted(stream)
     }
 
     fn append_via_stream(&mut self, fd: Fd) -> FsResult<Resource<DynOutputStream>> {
-        HostDescriptor::append_via_stream(&mut self.filesystem(), fd)
+        let stream = HostDescriptor::append_via_stream(&mut self.filesystem(), fd)?;
+        self.counted(stream)
     }
 
     fn drop(&mut self, fd: Fd) -> Result<()> {

@@ -1,7 +1,7 @@
 //! The host as a guest sees it: the data of a store, and the imports that read and write it.
 //!
 //! `task` and `notify` hold the imports of the contract, `question` and `answer` what may go out by them, `wasi` the clocks, waits and random numbers that a replay must answer, and
-//! `output` what a guest prints. `files` and `outbound` are what the operator can grant, `effect` what of it cannot be undone,
+//! `output` what a guest prints. `files` (with `written`) and `outbound` are what the operator can grant, `effect` what of it cannot be undone,
 //! `refusal` what was not granted or was too much. The rest of WASI is wasmtime's own, linked whole and empty: no argument, no
 //! input, no sockets.
 
@@ -17,6 +17,7 @@ mod rate;
 mod refusal;
 mod task;
 mod wasi;
+mod written;
 
 use crate::contract::ClientFeatures;
 use crate::contract::generated::longshore::plugin;
@@ -46,6 +47,7 @@ pub(crate) struct Guest {
     meter: Meter,
     refusals: Refusals,
     folders: files::Folders,
+    written: written::Quota,
     outbound: Outbound,
     /// It has had an effect.
     acted: bool,
@@ -57,6 +59,8 @@ pub(crate) struct Guest {
     begun: bool,
     refused_features: ClientFeatures,
     refused_result: Option<String>,
+    /// Its result, if that is kept until the run is over.
+    kept: Option<Answer>,
     progress: task::ProgressGate,
     updates: rate::Rate,
     external_id: Option<String>,
@@ -79,6 +83,7 @@ impl Guest {
             meter: Meter::new(limits, &refusals),
             wasi: wasi::context(&output, &seat.grants),
             folders: files::Folders::default(),
+            written: written::Quota::new(limits, &refusals),
             outbound: Outbound::new(limits, &refusals),
             refusals,
             acted: false,
@@ -89,6 +94,7 @@ impl Guest {
             begun: false,
             refused_features: ClientFeatures::empty(),
             refused_result: None,
+            kept: None,
             progress: task::ProgressGate::new(limits.progress_per_second),
             updates: rate::Rate::new(notify::UPDATES_PER_SECOND),
             external_id: seat.call.external_id.clone(),
@@ -141,6 +147,10 @@ impl Guest {
         self.refused_result.clone()
     }
 
+    pub(crate) fn take_kept(&mut self) -> Option<Answer> {
+        self.kept.take()
+    }
+
     /// Whether what the guest says now was said before, in the recorded stretch.
     fn repeats_itself(&self) -> bool {
         self.tape.is_replaying()
@@ -155,9 +165,16 @@ impl Guest {
 
     fn take_answer(&mut self, answer: Answer) {
         self.seat.shared.set_completed();
+        if self.seat.rules.tells_usage {
+            self.kept = Some(answer);
+            return;
+        }
         // The channel may be full of progress; the result must not wait for a slow holder within a host call.
         let steps = self.seat.steps.clone();
-        let step = crate::run::Step::Finished(Box::new(answer));
+        let step = crate::run::Step::Finished {
+            answer: Box::new(answer),
+            usage: None,
+        };
         if let Err(tokio::sync::mpsc::error::TrySendError::Full(step)) = steps.try_send(step) {
             tokio::spawn(async move { steps.send(step).await });
         }

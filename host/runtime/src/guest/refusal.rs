@@ -3,6 +3,7 @@
 //! The guest learns of it by an error code at most; this is how its caller and the operator learn what happened. It must not
 //! know how anything is enforced.
 
+use crate::grants::key_of;
 use crate::limits::{Limit, Limits};
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -98,13 +99,4 @@ impl Refusals {
             "The plugin {plugin} exceeded its limit {name} = {value}; the operator can raise it: plugins.{key}.limits.{name}."
         )
     }
-}
-
-/// A plugin's name as a key of TOML.
-fn key_of(plugin: &str) -> String {
-    let bare = |byte: u8| byte.is_ascii_alphanumeric() || b"_-".contains(&byte);
-    if plugin.bytes().all(bare) {
-        return plugin.to_owned();
-    }
-    format!("{plugin:?}")
 }

@@ -16,8 +16,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpStream, lookup_host};
 use tokio_rustls::TlsConnector;
-use tokio_rustls::rustls::pki_types::ServerName;
-use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
+use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, crypto};
 use wasmtime_wasi_http::io::TokioIo;
 use wasmtime_wasi_http::{Error, WasiBody};
 
@@ -153,10 +154,35 @@ async fn addresses(grant: &HostGrant) -> Result<Vec<SocketAddr>, Error> {
     Ok(found.collect())
 }
 
+/// The certificates of authorities in a text (PEM), each in its binary form (DER).
+///
+/// # Errors
+/// What is wrong with them.
+pub fn read_authorities(pem: &[u8]) -> Result<Vec<Vec<u8>>, String> {
+    let read = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
+    let found = read.map_err(|error| error.to_string())?;
+    let ders: Vec<Vec<u8>> = found.iter().map(|one| one.as_ref().to_vec()).collect();
+    if ders.is_empty() {
+        return Err("there is no certificate in it".to_owned());
+    }
+    roots(&ders).map_err(|error| error.to_string())?;
+    Ok(ders)
+}
+
+/// Whom to trust: these authorities, or, if there are none, the public ones.
+fn roots(authorities: &[Vec<u8>]) -> Result<RootCertStore, rustls::Error> {
+    let mut store = RootCertStore::empty();
+    if authorities.is_empty() {
+        store.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned());
+    }
+    for authority in authorities {
+        store.add(CertificateDer::from_slice(authority))?;
+    }
+    Ok(store)
+}
+
 async fn encrypt(grant: &HostGrant, stream: TcpStream) -> Result<impl Stream + use<>, Error> {
-    let roots = RootCertStore {
-        roots: webpki_roots::TLS_SERVER_ROOTS.into(),
-    };
+    let roots = roots(&grant.authorities).map_err(|_| Error::ConfigurationError)?;
     let provider = Arc::new(crypto::ring::default_provider());
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()

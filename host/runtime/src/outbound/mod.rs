@@ -9,6 +9,7 @@
 mod address;
 mod exchange;
 
+pub use exchange::read_authorities;
 pub(crate) use exchange::{Caps, Met, exchange};
 
 use crate::grants::{Grants, HostGrant};
@@ -61,6 +62,7 @@ impl fmt::Display for Target {
             host: self.host.clone(),
             port: self.port,
             addresses: Vec::new(),
+            authorities: Vec::new(),
         };
         grant.fmt(f)
     }
@@ -76,6 +78,7 @@ mod tests {
             host: host.to_owned(),
             port,
             addresses: Vec::new(),
+            authorities: Vec::new(),
         };
         Grants {
             hosts: vec![host(true, "api.test", 443), host(false, "[::1]", 8080)],

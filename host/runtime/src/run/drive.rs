@@ -30,6 +30,8 @@ pub(crate) struct Rules {
     pub(crate) check_question: fn(&InputRequest) -> Result<(), String>,
     /// How long a guest may go on when its time is over, or after its result.
     pub(crate) grace: Duration,
+    /// Whether an answer comes with what its run used, and so not before the run is over.
+    pub(crate) tells_usage: bool,
     /// Where its news goes; `None` while it lists.
     pub(crate) newsroom: Option<Arc<Newsroom>>,
 }
@@ -71,6 +73,7 @@ impl Seat {
             rules: Rules {
                 check_question: |_| Err("nothing can be asked by a list".to_owned()),
                 grace: Duration::ZERO,
+                tells_usage: false,
                 newsroom: None,
             },
             listing: true,
@@ -147,7 +150,7 @@ async fn drive(
 
 /// Run the guest to its end, whichever comes first. `None`: its result was reported already.
 async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
-    let (shared, grace) = (seat.shared.clone(), seat.rules.grace);
+    let (shared, rules) = (seat.shared.clone(), seat.rules.clone());
     let work = seat.call.work.clone();
     if let Err(missing) = plugin.exports.serve(&work) {
         return Some(Step::Failed(Failure::Unavailable(missing)));
@@ -161,23 +164,31 @@ async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
         let mut guest = Timed::new(exports::call(&mut store, plugin, &work));
         let end = tokio::select! {
             returned = &mut guest => End::Returned(returned),
-            () = out_of_time(&shared, grace) => End::OutOfTime,
-            () = clean_up_over(&shared, grace) => End::CleanedUp,
+            () = out_of_time(&shared, rules.grace) => End::OutOfTime,
+            () = clean_up_over(&shared, &rules) => End::CleanedUp,
         };
         (end, guest.taken())
     };
     let limits = store.data().limits();
     let usage = Usage {
-        // Of an unmetered plugin there is no fuel to be told.
-        fuel: limits
-            .fuel
-            .saturating_sub(store.get_fuel().unwrap_or(limits.fuel)),
+        // Of an unmetered plugin there is none to be told.
+        fuel: store
+            .get_fuel()
+            .ok()
+            .map(|left| limits.fuel.saturating_sub(left)),
         memory_bytes: store.data().memory_bytes(),
         wall: Duration::from_millis(limits.wall_time_ms).saturating_sub(shared.time_left()),
         cpu,
     };
     usage.log(&plugin.name, work.subject());
-    judge(end, plugin, store.data_mut())
+    let told = rules.tells_usage.then_some(usage);
+    judge(end, plugin, store.data_mut()).map(|step| match step {
+        Step::Finished { answer, .. } => Step::Finished {
+            answer,
+            usage: told,
+        },
+        step => step,
+    })
 }
 
 pub(super) fn new_store(host: &Host, seat: Seat) -> wasmtime::Result<Store<Guest>> {
@@ -207,9 +218,18 @@ async fn out_of_time(shared: &Shared, grace: Duration) {
     clock::sleep(grace).await;
 }
 
-async fn clean_up_over(shared: &Shared, grace: Duration) {
+/// Resolves when a guest that has given its result had its grace for what it does after.
+async fn clean_up_over(shared: &Shared, rules: &Rules) {
     shared.completion().await;
-    clock::sleep(grace).await;
+    let grace = clock::sleep(rules.grace);
+    if !rules.tells_usage {
+        return grace.await;
+    }
+    // Its result is waited for. It stands, so it must not come later than the end that is wished for.
+    tokio::select! {
+        () = grace => {}
+        () = shared.wish_made() => {}
+    }
 }
 
 impl std::fmt::Debug for Seat {

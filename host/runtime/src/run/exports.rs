@@ -9,15 +9,14 @@ use crate::call::Work;
 use crate::contract::generated::exports::longshore::plugin::{
     completions, prompts, resources, tools,
 };
-use crate::contract::{Prompt, ResourceEntry, ResourceTemplate, RpcError, Tool};
+use crate::contract::{PACKAGE, Prompt, ResourceEntry, ResourceTemplate, RpcError, Tool};
 use crate::engine::Host;
 use crate::guest::Guest;
 use crate::plugin::{Plugin, PluginError};
 use wasmtime::Store;
 use wasmtime::component::{Instance, InstancePre};
 
-/// The package and version that names of exports are looked up with; a plugin built for another 0.1 is found too.
-const PACKAGE: &str = "longshore:plugin";
+/// The version that names of exports are looked up with; a plugin built for another 0.1 is found too.
 const CONTRACT_VERSION: &str = "0.1.0";
 
 /// The interfaces that a component exports. What it exports decides what it offers.

@@ -14,6 +14,7 @@ mod verdict;
 pub(crate) use drive::{Rules, Seat, Terms, start, stillborn};
 pub(crate) use exports::{Exports, Listing, list, list_resources};
 pub(crate) use shared::Shared;
+pub use usage::Usage;
 
 use crate::contract::{
     CallResult, Completion, InputAnswer, InputKind, LogLevel, PromptResult, ReadOutcome,
@@ -78,8 +79,13 @@ pub enum Step {
         /// `None`: the call is pinned to this run.
         record: Option<Record>,
     },
-    /// The answer: of the kind of the call's work.
-    Finished(Box<Answer>),
+    /// There is an answer.
+    Finished {
+        /// Of the kind of the call's work.
+        answer: Box<Answer>,
+        /// What the run used, if that is told ([`Settings::tells_usage`](crate::Settings::tells_usage)).
+        usage: Option<Usage>,
+    },
     /// There is no result, and why.
     Failed(Failure),
     /// The guest ended after the wish to end, without a result.

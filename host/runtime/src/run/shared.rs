@@ -58,6 +58,17 @@ impl Shared {
         self.wished.load(Ordering::Acquire)
     }
 
+    /// Resolves once the end is wished for.
+    pub(crate) async fn wish_made(&self) {
+        let wish = self.wish.notified();
+        tokio::pin!(wish);
+        // Registered before the flag is read, so that a wish in between is not missed.
+        wish.as_mut().enable();
+        if !self.is_wished() {
+            wish.await;
+        }
+    }
+
     /// Resolves once, for the first wait that is pending when the wish comes, or that begins after it: a signal, not a state.
     pub(crate) async fn interruption(&self) {
         let wish = self.wish.notified();

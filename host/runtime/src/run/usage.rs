@@ -9,15 +9,15 @@ use std::time::Duration;
 
 /// What a run used until its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Usage {
-    /// Units of wasmtime's fuel.
-    pub(crate) fuel: u64,
-    /// Memory of all modules together, at its largest.
-    pub(crate) memory_bytes: u64,
+pub struct Usage {
+    /// Units of wasmtime's fuel. `None`: the work of the plugin is not counted.
+    pub fuel: Option<u64>,
+    /// Memory of all modules together, at its largest, in bytes.
+    pub memory_bytes: u64,
     /// Time without waits for input.
-    pub(crate) wall: Duration,
+    pub wall: Duration,
     /// Time of a processor.
-    pub(crate) cpu: Duration,
+    pub cpu: Duration,
 }
 
 impl Usage {

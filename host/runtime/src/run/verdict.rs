@@ -21,13 +21,13 @@ pub(super) enum End {
     CleanedUp,
 }
 
-/// The last step of a run. `None`: its result was reported already.
+/// The last step of a run; what it used is not known here. `None`: its result was reported already.
 pub(super) fn judge(end: End, plugin: &Plugin, guest: &mut Guest) -> Option<Step> {
     if guest.shared().is_completed() {
         if let End::Returned(Err(error)) = end {
             tracing::debug!(plugin = %plugin.name, %error, "a guest failed after its result");
         }
-        return None;
+        return guest.take_kept().map(finished);
     }
     let denied = guest.denied();
     let step = match end {
@@ -57,13 +57,20 @@ pub(super) fn judge(end: End, plugin: &Plugin, guest: &mut Guest) -> Option<Step
 /// The guest returned an answer; it is checked as a result of `complete` is.
 fn returned(answer: Answer, guest: &mut Guest) -> Step {
     match guest.check_answer(&answer) {
-        Ok(()) => Step::Finished(Box::new(answer)),
+        Ok(()) => finished(answer),
         Err(_) if guest.exceeded() == Some(Limit::ResultBytes) => {
             Step::Failed(exceeded(Limit::ResultBytes, guest))
         }
         Err(wrong) => Step::Failed(Failure::NoResult {
             refused: Some(wrong),
         }),
+    }
+}
+
+fn finished(answer: Answer) -> Step {
+    Step::Finished {
+        answer: Box::new(answer),
+        usage: None,
     }
 }
 

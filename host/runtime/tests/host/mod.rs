@@ -93,6 +93,7 @@ impl Served {
             plugins: HashMap::from([("hostile".to_owned(), hostile)]),
             check_question: |_| Ok(()),
             grace: Duration::from_millis(200),
+            tells_usage: false,
             pins: Pins::default(),
             history_versions: 10,
             settle: Duration::from_millis(80),
@@ -139,7 +140,7 @@ impl Served {
 pub(crate) async fn finished(mut run: Run) -> Result<Answer, Failure> {
     loop {
         match within(run.step()).await {
-            Step::Finished(answer) => return Ok(*answer),
+            Step::Finished { answer, .. } => return Ok(*answer),
             Step::Failed(failure) => return Err(failure),
             Step::Progress(_) | Step::Log(_) => {}
             other => panic!("{other:?}"),

@@ -148,18 +148,23 @@ fn check_length(uri: &str) -> Result<(), String> {
 /// The URIs of a template (RFC 6570): `{name}` stands for a part of a path, `{+name}` for any text; neither for none.
 fn pattern(template: &str) -> Result<Regex, String> {
     let mut pattern = String::from(r"\A");
+    // With a letter for each variable it is a URI, or the end of one.
+    let mut example = String::new();
     let mut rest = template;
     while let Some((literal, behind)) = rest.split_once('{') {
         let (variable, behind) = behind
             .split_once('}')
             .ok_or("its URI template has a { without a }")?;
         pattern.push_str(&regex::escape(literal));
+        example += literal;
+        example.push('x');
         let (name, stands_for) = match variable.strip_prefix('+') {
             Some(name) => (name, r"\S+"),
             None => (variable, r"[^/?#\s]+"),
         };
-        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'%');
-        if name.is_empty() || !name.bytes().all(allowed) {
+        let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        let is_part = |part: &str| !part.is_empty() && part.bytes().all(allowed);
+        if !name.split('.').all(is_part) {
             return Err(format!(
                 "its URI template has {{{variable:.40}}}; only variables as {{name}} and {{+name}} are served"
             ));
@@ -169,6 +174,7 @@ fn pattern(template: &str) -> Result<Regex, String> {
     }
     pattern.push_str(&regex::escape(rest));
     pattern.push_str(r"\z");
+    check::reference(&(example + rest))?;
     RegexBuilder::new(&pattern)
         .size_limit(PATTERN_BYTES_MAX)
         .build()
@@ -201,7 +207,8 @@ mod tests {
     #[test]
     fn other_templates_are_refused() {
         for template in [
-            "a:{", "a:{}", "a:{?q}", "a:{x,y}", "a:{x*}", "a:{x:3}", "a:{+}",
+            "a:{", "a:{}", "a:{?q}", "a:{x,y}", "a:{x*}", "a:{x:3}", "a:{+}", "a:{.x}", "a:{x.}",
+            "a:{x%}", "a: {x}", "a:}", "a:{x}%", "a:\u{1}",
         ] {
             assert!(pattern(template).is_err(), "{template}");
         }

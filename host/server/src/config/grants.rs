@@ -1,7 +1,7 @@
 //! `[plugins.NAME.grants]`: what a plugin may reach.
 //!
 //! First it is read as it is written and checked for sense; then, at the start, what it names is looked up: folders must be
-//! there, secrets are read. Values of secrets stand in no message.
+//! there, secrets and certificates are read. Values of secrets stand in no message.
 
 use super::{Config, ConfigError};
 use crate::http::gate;
@@ -12,8 +12,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// Size of a file with a secret, in bytes: more is another file.
-const SECRET_BYTES_MAX: u64 = 64 << 10;
+/// Size of a file with a secret or certificates, in bytes: more is another file.
+const NAMED_BYTES_MAX: u64 = 64 << 10;
 
 /// As it stands in the file.
 #[derive(Debug, Default, Deserialize)]
@@ -51,6 +51,7 @@ struct HostTable {
     url: String,
     #[serde(default)]
     addresses: Vec<String>,
+    ca_file: Option<PathBuf>,
 }
 
 /// Where a secret is read from.
@@ -78,6 +79,8 @@ pub(crate) struct Sources {
     environment: Vec<String>,
     /// By the name of the guest's variable.
     secrets: BTreeMap<String, SecretSource>,
+    /// Whom to trust for a host, by its place among the granted ones.
+    authorities: BTreeMap<usize, PathBuf>,
 }
 
 impl WrittenGrants {
@@ -94,14 +97,17 @@ impl WrittenGrants {
                 is_secret: false,
             })
         });
+        let mut authorities = BTreeMap::new();
+        let mut hosts = Vec::new();
+        for written in self.hosts {
+            let (host, ca_file) = written.resolve(table)?;
+            authorities.extend(ca_file.map(|file| (hosts.len(), file)));
+            hosts.push(host);
+        }
         let grants = Grants {
             environment: settings.collect::<Result<_, ConfigError>>()?,
             directories: directories(self.directories, table)?,
-            hosts: self
-                .hosts
-                .into_iter()
-                .map(|host| host.resolve(table))
-                .collect::<Result<_, _>>()?,
+            hosts,
             ask: ask(self.ask),
         };
         let secrets = self.secrets.into_iter().map(|(name, source)| {
@@ -114,6 +120,7 @@ impl WrittenGrants {
         let sources = Sources {
             environment: self.environment,
             secrets: secrets.collect::<Result<_, ConfigError>>()?,
+            authorities,
         };
         check_names(&grants, &sources, table)?;
         Ok((grants, sources))
@@ -168,10 +175,19 @@ fn directories(
 }
 
 impl WrittenHost {
-    fn resolve(self, table: &str) -> Result<HostGrant, ConfigError> {
-        let (url, addresses) = match self {
-            Self::Url(url) => (url, Vec::new()),
-            Self::Table(HostTable { url, addresses }) => (url, addresses),
+    /// The grant, and the file with the authorities that it trusts, if they are its own.
+    fn resolve(self, table: &str) -> Result<(HostGrant, Option<PathBuf>), ConfigError> {
+        let HostTable {
+            url,
+            addresses,
+            ca_file,
+        } = match self {
+            Self::Url(url) => HostTable {
+                url,
+                addresses: Vec::new(),
+                ca_file: None,
+            },
+            Self::Table(written) => written,
         };
         let problem = || {
             format!(
@@ -191,6 +207,10 @@ impl WrittenHost {
             return Err(wrong(table, "hosts", problem()));
         }
         let tls = scheme == "https";
+        if ca_file.is_some() && !tls {
+            let problem = format!("{url:?} has a ca_file, and only https:// has certificates");
+            return Err(wrong(table, "hosts", problem));
+        }
         let usual = if tls { 443 } else { 80 };
         let network = |text: &String| {
             let single = text.parse::<IpAddr>().map(IpNet::from).ok();
@@ -200,12 +220,14 @@ impl WrittenHost {
                 wrong(table, "hosts", problem)
             })
         };
-        Ok(HostGrant {
+        let grant = HostGrant {
             tls,
             host: authority.host().to_ascii_lowercase(),
             port: authority.port_u16().unwrap_or(usual),
             addresses: addresses.iter().map(network).collect::<Result<_, _>>()?,
-        })
+            authorities: Vec::new(),
+        };
+        Ok((grant, ca_file))
     }
 }
 
@@ -259,6 +281,13 @@ pub(super) fn read(mut config: Config, path: Option<&Path>) -> Result<Config, Co
                 });
             }
         }
+        for (place, file) in sources.authorities {
+            let problem = |error: String| format!("the ca_file {}: {error}", file.display());
+            let read = read_whole(&file).map_err(|error| error.to_string());
+            let read = read.and_then(|pem| longshore_runtime::read_authorities(&pem));
+            plugin.grants.hosts[place].authorities =
+                read.map_err(|error| wrong(&table, "hosts", problem(error)))?;
+        }
         for (name, source) in sources.secrets {
             let value = source
                 .read()
@@ -298,14 +327,19 @@ impl SecretSource {
 }
 
 fn read_secret(path: &Path) -> std::io::Result<String> {
+    let text = String::from_utf8(read_whole(path)?).map_err(std::io::Error::other)?;
+    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+}
+
+/// A small file that a grant names.
+fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
     let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > SECRET_BYTES_MAX {
+    if !metadata.is_file() || metadata.len() > NAMED_BYTES_MAX {
         return Err(std::io::Error::other(
             "it must be a regular file of at most 64 KiB",
         ));
     }
-    let text = std::fs::read_to_string(path)?;
-    Ok(text.strip_suffix('\n').unwrap_or(&text).to_owned())
+    std::fs::read(path)
 }
 
 /// Folders of the server itself. What a plugin could reach of them it could grant itself.

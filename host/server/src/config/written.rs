@@ -22,6 +22,7 @@ pub(super) struct Written {
     compile_cache_bytes_max: u64,
     pin_definitions: bool,
     history_versions: u32,
+    usage_in_results: bool,
     log: Log,
     http: Http,
     auth: WrittenAuth,
@@ -47,6 +48,7 @@ impl Default for Written {
             pin_definitions: false,
             // A day of work on a plugin; each is a file of some hundred kilobytes, or of ten megabytes.
             history_versions: 10,
+            usage_in_results: false,
             log: Log::default(),
             http: Http::default(),
             auth: WrittenAuth::default(),
@@ -430,6 +432,7 @@ impl Written {
             data_dir,
             pin_definitions: self.pin_definitions,
             history_versions: self.history_versions,
+            usage_in_results: self.usage_in_results,
             dev: flags.dev,
             log: self.log,
             http: self.http,

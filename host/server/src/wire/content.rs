@@ -3,20 +3,22 @@
 //! Guests' values are typed (see `wit/`), so bytes are encoded here and cannot be malformed; JSON text of a guest passes as it
 //! is, in one line.
 
-use super::server_info;
+use super::{check, server_info};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longshore_runtime::contract::{
     Annotations, CallResult, ContentBlock, Icon, IconTheme, ResourceBody, ResourceContents, Role,
     TextContent,
 };
+use longshore_runtime::{Usage, json};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::time::Duration;
 
 /// A tool's result: an object with `resultType` `complete`, and the server's name in its `_meta` beside the guest's own.
-pub(crate) fn call_result(result: &CallResult) -> String {
+pub(crate) fn call_result(result: &CallResult, usage: Option<&Usage>) -> String {
     let structured = result.structured_content.as_deref().and_then(raw);
     let mut content: Vec<Block<'_>> = result.content.iter().map(block).collect();
     // A text copy, for clients that read no structured content. Whoever gave blocks has said it in their own words.
@@ -28,7 +30,7 @@ pub(crate) fn call_result(result: &CallResult) -> String {
         content,
         structured_content: structured,
         is_error: result.is_error,
-        meta: with_server_info(result.meta.as_deref()),
+        meta: answer_meta(result.meta.as_deref(), usage),
     };
     // Serialising these types cannot fail: no maps with other keys than text, no foreign code.
     serde_json::to_string(&wire).expect("a result is JSON")
@@ -41,12 +43,13 @@ pub(crate) fn tool_error(text: &str) -> String {
         annotations: None,
         meta: None,
     };
-    call_result(&CallResult {
+    let error = CallResult {
         content: vec![ContentBlock::Text(block)],
         structured_content: None,
         is_error: true,
         meta: None,
-    })
+    };
+    call_result(&error, None)
 }
 
 #[derive(Serialize)]
@@ -240,7 +243,10 @@ pub(crate) fn annotations(annotations: Option<&Annotations>) -> Option<WireAnnot
 
 /// Icons of a guest; only `https:` and `data:` ones, for a client would fetch them.
 pub(crate) fn icons(icons: &[Icon]) -> Vec<WireIcon<'_>> {
-    let safe = |icon: &&Icon| icon.src.starts_with("https://") || icon.src.starts_with("data:");
+    let safe = |icon: &&Icon| {
+        let fetched = icon.src.starts_with("https://") || icon.src.starts_with("data:");
+        fetched && check::uri(&icon.src).is_ok()
+    };
     icons
         .iter()
         .filter(safe)
@@ -256,9 +262,10 @@ pub(crate) fn icons(icons: &[Icon]) -> Vec<WireIcon<'_>> {
         .collect()
 }
 
-/// A guest's `_meta`, without the keys that are reserved for the protocol.
+/// A guest's `_meta`, without the keys that are reserved for the protocol and the host.
 pub(crate) fn guest_meta(meta: Option<&str>) -> Option<Map<String, Value>> {
-    let mut meta: Map<String, Value> = serde_json::from_str(meta?).ok()?;
+    let meta = meta.filter(|meta| json::check(meta, "meta").is_ok())?;
+    let mut meta: Map<String, Value> = serde_json::from_str(meta).ok()?;
     meta.retain(|key, _| {
         let reserved = is_reserved(key);
         if reserved {
@@ -269,26 +276,48 @@ pub(crate) fn guest_meta(meta: Option<&str>) -> Option<Map<String, Value>> {
     (!meta.is_empty()).then_some(meta)
 }
 
-/// Prefixes whose second label is `modelcontextprotocol` or `mcp` (MCP 2026-07-28, "General fields", `_meta`).
+/// Prefixes whose second label is `modelcontextprotocol` or `mcp` (MCP 2026-07-28, "General fields", `_meta`), and the host's own.
 fn is_reserved(key: &str) -> bool {
     let Some((prefix, _)) = key.split_once('/') else {
         return false;
     };
-    matches!(
-        prefix.split('.').nth(1),
-        Some("modelcontextprotocol" | "mcp")
-    )
+    prefix == "longshore"
+        || matches!(
+            prefix.split('.').nth(1),
+            Some("modelcontextprotocol" | "mcp")
+        )
 }
 
-/// A guest's `_meta` of a result, with the name of the server.
-pub(super) fn with_server_info(meta: Option<&str>) -> Map<String, Value> {
+/// A guest's `_meta` of a result, with the name of the server, and what the run used if that is to be told.
+pub(super) fn answer_meta(meta: Option<&str>, usage: Option<&Usage>) -> Map<String, Value> {
     let mut meta = guest_meta(meta).unwrap_or_default();
     meta.insert(SERVER_INFO.to_owned(), server_info());
+    if let Some(usage) = usage {
+        meta.insert(USAGE.to_owned(), usage_object(usage));
+    }
     meta
+}
+
+fn usage_object(usage: &Usage) -> Value {
+    let micros = |time: Duration| u64::try_from(time.as_micros()).unwrap_or(u64::MAX);
+    let mut told = Map::new();
+    if let Some(fuel) = usage.fuel {
+        told.insert("fuel".to_owned(), fuel.into());
+    }
+    told.insert("memoryBytes".to_owned(), usage.memory_bytes.into());
+    told.insert("wallMicros".to_owned(), micros(usage.wall).into());
+    told.insert("cpuMicros".to_owned(), micros(usage.cpu).into());
+    told.into()
 }
 
 /// The key of `_meta` under which a result names its server.
 pub(crate) const SERVER_INFO: &str = "io.modelcontextprotocol/serverInfo";
+
+/// The key of `_meta` under which a result tells what its run used.
+const USAGE: &str = "longshore/usage";
+
+/// The key of `_meta` under which a question names the plugin that asks.
+pub(super) const PLUGIN: &str = "longshore/plugin";
 
 /// JSON text of a guest, in one line; `None` if it is no JSON, which the runtime has excluded.
 pub(crate) fn raw(text: &str) -> Option<Box<RawValue>> {
@@ -324,7 +353,7 @@ mod tests {
             is_error: false,
             meta: None,
         };
-        serde_json::from_str(&call_result(&result)).unwrap()
+        serde_json::from_str(&call_result(&result, None)).unwrap()
     }
 
     #[test]
@@ -365,15 +394,14 @@ mod tests {
             is_error: false,
             meta: None,
         };
-        let wire = call_result(&guest);
+        let wire = call_result(&guest, None);
         assert!(wire.contains("18446744073709551617.50"));
         assert!(!wire.contains('\n') && !wire.contains('\r'));
     }
 
     #[test]
     fn reserved_keys_of_meta_are_dropped() {
-        let meta =
-            r#"{"io.modelcontextprotocol/serverInfo":1,"dev.mcp/x":2,"com.example/y":3,"z":4}"#;
+        let meta = r#"{"io.modelcontextprotocol/serverInfo":1,"dev.mcp/x":2,"longshore/usage":5,"com.example/y":3,"z":4}"#;
         let wire = result(vec![text("a", Some(meta))], None);
         assert_eq!(
             wire["content"][0]["_meta"],

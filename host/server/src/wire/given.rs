@@ -1,8 +1,9 @@
 //! What guests give to other methods than `tools/call`: filled prompts, resources, suggestions.
 
 use super::check;
-use super::content::{block, resource_contents, role, with_server_info};
+use super::content::{answer_meta, block, resource_contents, role};
 use super::object::Object;
+use longshore_runtime::Usage;
 use longshore_runtime::contract::{Completion, PromptResult, ResourceContents};
 use serde_json::value::RawValue;
 
@@ -13,7 +14,7 @@ const VALUES_MAX: usize = 100;
 ///
 /// # Errors
 /// What is wrong with what the guest gave.
-pub(crate) fn prompt(result: &PromptResult) -> Result<String, String> {
+pub(crate) fn prompt(result: &PromptResult, usage: Option<&Usage>) -> Result<String, String> {
     let mut messages = Vec::with_capacity(result.messages.len());
     for message in &result.messages {
         check::block(&message.content)?;
@@ -25,7 +26,7 @@ pub(crate) fn prompt(result: &PromptResult) -> Result<String, String> {
     Ok(Object::result("complete")
         .option("description", result.description.as_ref())
         .value("messages", &messages)
-        .value("_meta", &with_server_info(result.meta.as_deref()))
+        .value("_meta", &answer_meta(result.meta.as_deref(), usage))
         .finish())
 }
 
@@ -45,7 +46,7 @@ pub(crate) fn contents(contents: &[ResourceContents]) -> Result<Object, String> 
 }
 
 /// The result of `completion/complete`.
-pub(crate) fn completion(completion: &Completion) -> String {
+pub(crate) fn completion(completion: &Completion, usage: Option<&Usage>) -> String {
     let values = &completion.values;
     let passed_on = &values[..values.len().min(VALUES_MAX)];
     let total = completion
@@ -60,16 +61,17 @@ pub(crate) fn completion(completion: &Completion) -> String {
         );
     Object::result("complete")
         .raw("completion", &inner.finish())
-        .finish_result()
+        .finish_answer(usage)
 }
 
 /// The result of `completion/complete` of a plugin that has no suggestions.
 pub(crate) fn no_completion() -> String {
-    completion(&Completion {
+    let nothing = Completion {
         values: Vec::new(),
         total: None,
         has_more: false,
-    })
+    };
+    completion(&nothing, None)
 }
 
 #[cfg(test)]
@@ -90,7 +92,7 @@ mod tests {
             (given(101, Some(101), false), 100, Some(101), true),
         ] {
             let wire: serde_json::Value =
-                serde_json::from_str(&super::completion(&completion)).unwrap();
+                serde_json::from_str(&super::completion(&completion, None)).unwrap();
             let wire = &wire["completion"];
             assert_eq!(wire["values"].as_array().unwrap().len(), count);
             assert_eq!(wire.get("total").and_then(|total| total.as_u64()), total);

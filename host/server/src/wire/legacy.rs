@@ -189,7 +189,7 @@ pub(crate) fn question(revision: Revision, id: u64, question: &str) -> Result<St
             let named = format!("elicitation-{id}");
             params.insert("elicitationId".to_owned(), named.into());
         }
-        Revision::Latest => {}
+        Revision::Latest => keep_structured_objects(&mut params),
     }
     Ok(Object::new()
         .value("jsonrpc", &"2.0")
@@ -197,6 +197,25 @@ pub(crate) fn question(revision: Revision, id: u64, question: &str) -> Result<St
         .value("method", &method)
         .value("params", &params)
         .finish())
+}
+
+/// The structured content of a tool's result was an object; another is left out, and the text says the same.
+fn keep_structured_objects(params: &mut Map<String, Value>) {
+    let messages = params.get_mut("messages").and_then(Value::as_array_mut);
+    for message in messages.into_iter().flatten() {
+        let blocks = match &mut message["content"] {
+            Value::Array(blocks) => blocks.as_mut_slice(),
+            block => std::slice::from_mut(block),
+        };
+        for block in blocks.iter_mut().filter_map(Value::as_object_mut) {
+            if block
+                .get("structuredContent")
+                .is_some_and(|content| !content.is_object())
+            {
+                block.remove("structuredContent");
+            }
+        }
+    }
 }
 
 /// 2025-06-18 knew forms only, and no name for them; a choice had its titles beside it, and was of one.

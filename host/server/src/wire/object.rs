@@ -1,14 +1,14 @@
 //! Writing JSON objects member by member. Raw members pass as they are, digits and all; everything stays in one line.
 
-use super::content::{SERVER_INFO, one_line};
-use super::server_info;
+use super::content::{answer_meta, one_line};
+use longshore_runtime::Usage;
 use serde::Serialize;
 use std::sync::LazyLock;
 
 /// `_meta` of a result to which a guest adds nothing: the same in each, so it is written once.
 static RESULT_META: LazyLock<String> = LazyLock::new(|| {
-    let info = Object::new().value(SERVER_INFO, &server_info());
-    info.finish()
+    let info = answer_meta(None, None);
+    serde_json::Value::Object(info).to_string()
 });
 
 /// A JSON object that is being written.
@@ -66,6 +66,14 @@ impl Object {
     /// End a result: adds `_meta` with the server's name.
     pub(crate) fn finish_result(self) -> String {
         self.raw("_meta", &RESULT_META).finish()
+    }
+
+    /// End the result of a plugin: as [`Self::finish_result`], with what its run used if that is to be told.
+    pub(crate) fn finish_answer(self, usage: Option<&Usage>) -> String {
+        match usage {
+            None => self.finish_result(),
+            Some(_) => self.value("_meta", &answer_meta(None, usage)).finish(),
+        }
     }
 
     /// The text.

@@ -1,12 +1,14 @@
 //! Questions to the client, as the wire has them. What comes back is `response`.
 
-use super::content;
+use super::content::PLUGIN;
+use super::{check, content};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longshore_runtime::contract::{
     IncludeContext, InputKind, InputRequest, MediaContent, ModelPreferences, SamplingContent,
     SamplingMessage, SamplingRequest, ToolChoice,
 };
+use longshore_runtime::json::check as check_json;
 use longshore_tasks::Question;
 use serde_json::{Map, Value, json};
 
@@ -67,9 +69,8 @@ fn check_form(schema: &str) -> Result<(), String> {
 }
 
 fn check_property(property: &Value) -> Result<(), String> {
-    let strings = |list: &Value| {
-        list.as_array()
-            .is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string))
+    let all_are = |fits: fn(&Value) -> bool, names: &[&str]| {
+        names.iter().all(|name| property.get(name).is_none_or(fits))
     };
     let titled = |list: &Value| {
         list.as_array().is_some_and(|list| {
@@ -79,27 +80,53 @@ fn check_property(property: &Value) -> Result<(), String> {
     };
     let fits = match property["type"].as_str() {
         Some("string") => {
+            let chosen = property.get("enum").is_some() || property.get("oneOf").is_some();
             property.get("enum").is_none_or(strings)
                 && property.get("oneOf").is_none_or(titled)
                 && property.get("enumNames").is_none_or(strings)
+                && all_are(Value::is_string, &["default"])
+                && (chosen || all_are(Value::is_u64, &["minLength", "maxLength"]))
+                && (chosen || all_are(is_format, &["format"]))
         }
-        Some("number" | "integer" | "boolean") => true,
+        Some("number" | "integer") => all_are(Value::is_number, &["default", "minimum", "maximum"]),
+        Some("boolean") => all_are(Value::is_boolean, &["default"]),
         Some("array") => {
             let items = &property["items"];
-            strings(&items["enum"]) || titled(&items["anyOf"])
+            let choices = items["type"] == "string" && strings(&items["enum"]);
+            (choices || titled(&items["anyOf"]))
+                && all_are(strings, &["default"])
+                && all_are(Value::is_u64, &["minItems", "maxItems"])
         }
         _ => false,
     };
+    let fits = fits && all_are(Value::is_string, &["title", "description"]);
     let nested = ["properties", "$ref", "allOf", "not", "if"]
         .iter()
         .any(|key| property.get(key).is_some());
     if fits && !nested {
         return Ok(());
     }
-    Err("is no string, number, integer, boolean or list of choices; forms are flat".to_owned())
+    Err(
+        "is no string, number, integer, boolean or list of choices as forms have them; forms are flat"
+            .to_owned(),
+    )
+}
+
+fn strings(list: &Value) -> bool {
+    list.as_array()
+        .is_some_and(|list| !list.is_empty() && list.iter().all(Value::is_string))
+}
+
+/// The formats that a form's text may have.
+fn is_format(format: &Value) -> bool {
+    let known = ["date", "date-time", "email", "uri"];
+    format
+        .as_str()
+        .is_some_and(|format| known.contains(&format))
 }
 
 fn check_url(url: &str) -> Result<(), String> {
+    check::uri(url)?;
     let parsed: http::Uri = url.parse().map_err(|_| format!("{url:?} is no URL"))?;
     // `https://trusted@other/` shows one host and opens another.
     if parsed
@@ -120,6 +147,12 @@ fn check_sampling(request: &SamplingRequest) -> Result<(), String> {
     if request.messages.is_empty() || request.max_tokens == 0 {
         return Err("sampling needs a message and at least one token".to_owned());
     }
+    if request
+        .temperature
+        .is_some_and(|temperature| !temperature.is_finite())
+    {
+        return Err("the temperature of a model is a number".to_owned());
+    }
     let texts = request.tools.iter().map(|tool| tool.input_schema.as_str());
     let inputs = request.messages.iter().flat_map(|message| &message.content);
     let inputs = inputs.filter_map(|content| match content {
@@ -127,23 +160,49 @@ fn check_sampling(request: &SamplingRequest) -> Result<(), String> {
         _ => None,
     });
     for text in texts.chain(inputs).chain(request.metadata.as_deref()) {
-        if serde_json::from_str::<Map<String, Value>>(text).is_err() {
+        let sound = check_json(text, "it").is_ok();
+        if !sound || serde_json::from_str::<Map<String, Value>>(text).is_err() {
             return Err(format!("{text:.40?} is no JSON object"));
         }
     }
-    Ok(())
+    let results = request.messages.iter().flat_map(|message| &message.content);
+    for result in results {
+        if let SamplingContent::ToolResult(result) = result
+            && let Some(structured) = &result.structured_content
+        {
+            check_json(structured, "the structured content of a tool's result")?;
+        }
+    }
+    let is_input = |schema: &Value| {
+        let dialect = schema.get("$schema").is_none_or(Value::is_string);
+        schema["type"] == "object" && dialect
+    };
+    let wrong = request
+        .tools
+        .iter()
+        .find(|tool| !is_input(&parsed(&tool.input_schema)));
+    match wrong {
+        Some(tool) => Err(format!(
+            "the input schema of the tool {:.40?} must have \"type\": \"object\"",
+            tool.name
+        )),
+        None => Ok(()),
+    }
 }
 
-/// A question as the wire has it: method and parameters.
-pub(crate) fn request_text(kind: &InputKind) -> String {
-    let request = match kind {
+/// A question of a plugin as the wire has it: method and parameters.
+///
+/// It names the plugin: for a person at the beginning of the message, where nothing that the plugin says can stand before it,
+/// and for a program in `_meta`.
+pub(crate) fn request_text(kind: &InputKind, plugin: &str) -> String {
+    let mut request = match kind {
         InputKind::Form(form) => json!({
             "method": "elicitation/create",
-            "params": { "mode": "form", "message": form.message, "requestedSchema": parsed(&form.schema) },
+            "params": { "mode": "form", "message": asked_by(plugin, &form.message), "requestedSchema": parsed(&form.schema) },
         }),
         InputKind::Url(page) => json!({
             "method": "elicitation/create",
-            "params": { "mode": "url", "message": page.message, "url": page.url },
+            "params": { "mode": "url", "message": asked_by(plugin, &page.message), "url": page.url },
         }),
         InputKind::Roots => json!({ "method": "roots/list", "params": {} }),
         InputKind::Sampling(request) => json!({
@@ -151,7 +210,12 @@ pub(crate) fn request_text(kind: &InputKind) -> String {
             "params": sampling_params(request),
         }),
     };
+    request["params"]["_meta"] = json!({ PLUGIN: plugin });
     request.to_string()
+}
+
+fn asked_by(plugin: &str, message: &str) -> String {
+    format!("{} asks: {message}", plugin.escape_debug())
 }
 
 /// JSON text of a guest that was checked when it was asked.
@@ -295,6 +359,32 @@ mod tests {
     #[test]
     fn flat_forms_are_taken_and_others_refused() {
         assert!(check_form(NAME).is_ok());
+        let of = |property: &str| {
+            check_form(&format!(
+                r#"{{"type":"object","properties":{{"a":{property}}}}}"#
+            ))
+        };
+        for right in [
+            r#"{"type":"string","format":"email","minLength":1,"default":"a@b.c"}"#,
+            r#"{"type":"string","enum":["a"],"default":"a","title":"A"}"#,
+            r#"{"type":"array","items":{"type":"string","enum":["a"]},"default":["a"]}"#,
+            r#"{"type":"array","items":{"anyOf":[{"const":"a","title":"A"}]}}"#,
+            r#"{"type":"integer","minimum":0.5,"default":1}"#,
+        ] {
+            assert!(of(right).is_ok(), "{right}");
+        }
+        for wrong in [
+            r#"{"type":"string","format":"uuid"}"#,
+            r#"{"type":"string","minLength":"1"}"#,
+            r#"{"type":"string","title":1}"#,
+            r#"{"type":"string","default":1}"#,
+            r#"{"type":"boolean","default":"true"}"#,
+            r#"{"type":"number","maximum":"1"}"#,
+            r#"{"type":"array","items":{"enum":["a"]}}"#,
+            r#"{"type":"array","items":{"type":"string","enum":["a"]},"default":"a"}"#,
+        ] {
+            assert!(of(wrong).is_err(), "{wrong}");
+        }
         for wrong in [
             "nonsense",
             r#"{"type":"string"}"#,
@@ -309,7 +399,7 @@ mod tests {
 
     #[test]
     fn only_safe_urls_are_asked() {
-        assert!(check_url("https://example.com/login").is_ok());
+        assert!(check_url("https://example.com/login?a=%7B").is_ok());
         assert!(check_url("http://localhost:8080/").is_ok());
         for wrong in [
             "http://example.com/",
@@ -317,6 +407,7 @@ mod tests {
             "javascript:alert(1)",
             "file:///etc/passwd",
             "no url",
+            "https://example.com/{a}",
         ] {
             assert!(check_url(wrong).is_err(), "{wrong}");
         }

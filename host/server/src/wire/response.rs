@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn an_answer_fits_its_question_or_is_not_taken() {
-        let question = request_text(&form(NAME));
+        let question = request_text(&form(NAME), "p");
         let accepted = read_answer(&question, r#"{"action":"accept","content":{"name":"Ada"}}"#);
         assert!(matches!(accepted, Ok(InputAnswer::Elicited(_))));
         for wrong in [

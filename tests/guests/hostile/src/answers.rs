@@ -81,6 +81,14 @@ pub(crate) fn deep_json(args: DeepJson) -> CallResult {
     structured("[".repeat(args.levels) + &"]".repeat(args.levels))
 }
 
+pub(crate) fn forge_meta() -> CallResult {
+    let meta = json!({ "longshore/usage": { "fuel": 0 }, "longshore/plugin": "another", "example.com/own": 1 });
+    CallResult {
+        meta: Some(meta.to_string()),
+        ..CallResult::new().text("forged")
+    }
+}
+
 pub(crate) fn bad_meta() -> CallResult {
     CallResult {
         meta: Some("[1]".into()),

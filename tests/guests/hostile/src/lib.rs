@@ -41,6 +41,8 @@ longshore_plugin::plugin! {
         tool("bad_json", answers::bad_json)
             .description("Gives structured content that is no JSON."),
         tool("deep_json", answers::deep_json),
+        tool("forge_meta", answers::forge_meta)
+            .description("Gives a `_meta` with what only the host says."),
         tool("bad_meta", answers::bad_meta).description("Gives a `_meta` that is no object."),
         tool("bad_media", answers::bad_media)
             .description("Gives a picture whose media type is none."),
@@ -92,6 +94,8 @@ longshore_plugin::plugin! {
         tool("cat", reach::cat).description("Reads a file."),
         tool("ls", reach::ls).description("Lists a folder."),
         tool("write", reach::write).description("Writes a file."),
+        tool("rewrite", reach::rewrite).description("Writes a text twice."),
+        tool("stretch", reach::stretch),
         tool("change", reach::change).description("Changes a folder in every way."),
         tool("write_then_ask", reach::write_then_ask)
             .description("Appends to a file, asks, and tells what is in it."),

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::Write;
+use std::io::{Seek, Write};
 
 /// Reads or changes a path.
 #[derive(Deserialize, JsonSchema)]
@@ -33,6 +33,28 @@ pub(crate) fn ls(args: AtPath) -> Result<Value> {
 pub(crate) fn write(args: AtPath) -> Result<&'static str> {
     fs::write(args.path, args.text)?;
     Ok("written")
+}
+
+/// Writes the same text twice, at the same place.
+pub(crate) fn rewrite(args: AtPath) -> Result<&'static str> {
+    let mut file = fs::File::create(args.path)?;
+    for _ in 0..2 {
+        file.rewind()?;
+        file.write_all(args.text.as_bytes())?;
+    }
+    Ok("written")
+}
+
+/// Makes a file larger than what is in it.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Stretch {
+    path: String,
+    bytes: u64,
+}
+
+pub(crate) fn stretch(args: Stretch) -> Result<&'static str> {
+    fs::File::create(args.path)?.set_len(args.bytes)?;
+    Ok("stretched")
 }
 
 /// Every way to change something, each tried.
