@@ -114,5 +114,5 @@ impl Course {
 fn a_finished_task(server: &Server) -> String {
     let task = server.call_task("sleep_required", json!({ "ms": 0 }));
     task.wait("completed");
-    task.id.clone()
+    task.id
 }
