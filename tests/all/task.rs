@@ -108,10 +108,12 @@ fn the_name_of_a_job_elsewhere_is_kept_found_and_told_again() {
         assert_eq!(task["status"], "working");
         (task["statusMessage"] == "before None, after Some(\"job-17\")").then_some(())
     });
-    let log = server.log_handle();
-    let home = server.kill();
     let named = |line: &&str| line.contains(&id) && line.contains("job-17");
-    assert_eq!(log.text().lines().filter(named).count(), 1);
+    // The log is written beside the work.
+    wait_for("the line of the log", PATIENCE, || {
+        (server.log().lines().filter(named).count() == 1).then_some(())
+    });
+    let home = server.kill();
     let mut find = Command::new(longshore_tests::server::binary());
     find.args(["store", "find", "--external-id", "job-17", "--config"]);
     find.arg(home.config()).arg("--data").arg(home.data());
