@@ -26,6 +26,9 @@ use crate::folder::OpenError;
 /// The only table.
 const TASKS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("tasks");
 
+/// The same, open for reading.
+type Table = ReadOnlyTable<&'static [u8], &'static [u8]>;
+
 /// Recently used pages and those of the commit under way, in bytes; redb's own default is 1 GiB.
 /// The system's page cache holds the others.
 const CACHE_BYTES: usize = 32 << 20;
@@ -75,7 +78,7 @@ fn refused(dir: &Path, error: DatabaseError) -> OpenError {
 
 impl Redb {
     /// The table as the last commit left it; `None` before the first.
-    fn table(&self) -> Result<Option<ReadOnlyTable<&'static [u8], &'static [u8]>>, redb::Error> {
+    fn table(&self) -> Result<Option<Table>, redb::Error> {
         match self.db.begin_read()?.open_table(TASKS) {
             Ok(table) => Ok(Some(table)),
             Err(TableError::TableDoesNotExist(_)) => Ok(None),
