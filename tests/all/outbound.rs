@@ -249,7 +249,7 @@ fn an_authority_that_is_none_is_refused_at_the_start() {
     let file = home.path().join("none.pem");
     std::fs::write(&file, "no certificate").unwrap();
     for (url, file, word) in [
-        ("https://a.test", file.clone(), "no certificate"),
+        ("https://a.test", file, "no certificate"),
         ("https://a.test", home.path().join("missing"), "missing"),
         ("http://a.test", authority(), "ca_file"),
     ] {

@@ -24,9 +24,9 @@ fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-fn succeeds(output: Output) -> String {
-    assert!(output.status.success(), "{}{}", out(&output), err(&output));
-    out(&output)
+fn succeeds(output: &Output) -> String {
+    assert!(output.status.success(), "{}{}", out(output), err(output));
+    out(output)
 }
 
 /// What it says of its failure.
@@ -82,7 +82,7 @@ fn tasks_folder(home: &Home) -> PathBuf {
 /// Writes all tasks into a file, as `longshore store export > FILE` does.
 fn export(home: &Home) -> PathBuf {
     let file = home.path().join("tasks.jsonl");
-    fs::write(&file, succeeds(store(home, "export", &[]))).unwrap();
+    fs::write(&file, succeeds(&store(home, "export", &[]))).unwrap();
     file
 }
 
@@ -102,7 +102,7 @@ fn tasks_move_to_the_other_database_and_back() {
         let refused = fails(&store(&home, "import", &[file.to_str().unwrap()]));
         assert!(refused.contains("store.engine"), "{refused}");
         fs::rename(tasks_folder(&home), home.path().join(old)).unwrap();
-        let said = succeeds(store(&home, "import", &[file.to_str().unwrap()]));
+        let said = succeeds(&store(&home, "import", &[file.to_str().unwrap()]));
         assert!(said.contains("4 tasks"), "{said}");
         assert!(tasks_folder(&home).join(new).join("db").is_file());
         server = Server::start_in(home);
@@ -131,7 +131,7 @@ fn a_store_is_looked_at_while_no_server_runs() {
     }
     // Killed, not stopped: what it left is whole all the same.
     let home = server.kill();
-    let said = succeeds(store(&home, "check", &[]));
+    let said = succeeds(&store(&home, "check", &[]));
     let summary = ["5 tasks", "3 of them unfinished", "0 damaged"];
     assert!(summary.iter().all(|part| said.contains(part)), "{said}");
     let text = fs::read_to_string(export(&home)).unwrap();
@@ -143,7 +143,7 @@ fn a_store_is_looked_at_while_no_server_runs() {
     let ended = lines.iter().find(|line| line["id"] == *tasks.ended);
     assert_eq!(ended.unwrap()["about"]["status"], "completed");
     assert_eq!(ended.unwrap()["about"]["tool"], "sleep_required");
-    let found = succeeds(store(&home, "find", &["--external-id", "job-17"]));
+    let found = succeeds(&store(&home, "find", &["--external-id", "job-17"]));
     let found: Value = serde_json::from_str(&found).unwrap();
     assert_eq!(found["id"], *named);
     assert_eq!(found["externalId"], "job-17");
