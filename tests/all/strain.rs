@@ -7,10 +7,12 @@ use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::process::Stdio;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
+use tokio::task::JoinSet;
 
 const BUSY: &str = "[tasks]\ngrace_ms = 200\n[plugins.hostile.limits]\nwall_time_ms = 4000\n\
                     [plugins.hostile.tools.sleep]\ntask_support = \"required\"\n";
@@ -241,15 +243,15 @@ fn h22_more_calls_than_slots_wait_or_are_told() {
     server.check_alive();
 }
 
-/// One client's calls, all at once on one connection: those that slept, and those that were told to come again.
-async fn crowd(server: &Server, calls: u32) -> (u32, u32) {
-    let stream = tokio::net::TcpStream::connect(server.address()).await;
+/// Calls all at once on one connection: those that slept, and those that were told to come again.
+async fn crowd(address: SocketAddr, calls: u32) -> (u32, u32) {
+    let stream = tokio::net::TcpStream::connect(address).await;
     let (mut client, connection) = h2::client::handshake(stream.unwrap()).await.unwrap();
     tokio::spawn(connection);
     let call = Message::call("sleep", json!({ "ms": 500 }));
     let mut waiting = Vec::new();
     for _ in 0..calls {
-        let request = http::Request::post(format!("http://{}/mcp", server.address()))
+        let request = http::Request::post(format!("http://{address}/mcp"))
             .header("Content-Type", "application/json")
             .header("Accept", "application/json, text/event-stream")
             .header("MCP-Protocol-Version", VERSION)
@@ -287,14 +289,25 @@ async fn crowd(server: &Server, calls: u32) -> (u32, u32) {
 
 #[test]
 fn h22_two_thousand_calls_at_once_of_one_client() {
-    const CALLS: u32 = 2_000;
-    let config = "[http]\nstreams_max = 2000\n";
-    let mut server = Server::start(&[FIXTURES, VERSION_A], config);
+    // As many on each as a connection takes.
+    const CONNECTIONS: u32 = 20;
+    const CALLS: u32 = 100;
+    let mut server = Server::start(&[FIXTURES, VERSION_A], "");
     let before = resident_bytes(server.pid());
     let (slept, busy) = thread::scope(|scope| {
         let told = scope.spawn(|| {
             let runtime = tokio::runtime::Runtime::new().unwrap();
-            runtime.block_on(crowd(&server, CALLS))
+            let address = server.address();
+            runtime.block_on(async {
+                let mut crowds = JoinSet::new();
+                for _ in 0..CONNECTIONS {
+                    crowds.spawn(crowd(address, CALLS));
+                }
+                let told = crowds.join_all().await.into_iter();
+                told.fold((0, 0), |(slept, busy), told| {
+                    (slept + told.0, busy + told.1)
+                })
+            })
         });
         for _ in 0..10 {
             within("a call of another client", Duration::from_secs(2), || {
@@ -305,7 +318,7 @@ fn h22_two_thousand_calls_at_once_of_one_client() {
         assert!(grown < 256 << 20, "{} MiB more", grown >> 20);
         told.join().unwrap()
     });
-    assert_eq!(slept + busy, CALLS);
+    assert_eq!(slept + busy, CONNECTIONS * CALLS);
     assert!(slept >= 128, "{slept} slept, {busy} were told");
     server.check_alive();
 }
