@@ -16,8 +16,9 @@ pub fn key_of(plugin: &str) -> String {
     if !plugin.is_empty() && plugin.bytes().all(bare) {
         return plugin.to_owned();
     }
-    // What a basic string of TOML admits, this does too.
-    serde_json::Value::from(plugin).to_string()
+    // A string of JSON is a basic string of TOML, but for the one control character that JSON does not escape.
+    let quoted = serde_json::Value::from(plugin).to_string();
+    quoted.replace('\u{7f}', "\\u007f")
 }
 
 /// What one plugin may reach.
