@@ -75,7 +75,7 @@ const MARKED: &str = "guests/versions/marked.wasm";
 /// The mark in [`MARKED`] as it is built.
 const MARK: &[u8] = b"mark-000000";
 
-/// [`MARKED`] with another mark, which its tools say also of themselves: `mark-` and the number in six digits.
+/// The component of many versions with another mark, which its tools say also of themselves: `mark-` and the number in six digits.
 ///
 /// # Panics
 /// If the number is longer.
