@@ -111,6 +111,28 @@ fn tasks_move_to_the_other_database_and_back() {
 }
 
 #[test]
+fn a_cut_export_leaves_nothing_behind() {
+    let server = Server::start(&[FIXTURES], "");
+    let mut tasks = Tasks::make(&server);
+    let (_, home) = server.terminate();
+    let whole = export(&home);
+    let text = fs::read_to_string(&whole).unwrap();
+    fs::rename(tasks_folder(&home), home.path().join("old")).unwrap();
+    let first_three: Vec<&str> = text.lines().take(3).collect();
+    let wrong_count = text.replace("\"tasks\":4", "\"tasks\":5");
+    assert_ne!(wrong_count, text);
+    for damaged in [first_three.join("\n") + "\n", wrong_count, String::new()] {
+        let file = home.path().join("damaged.jsonl");
+        fs::write(&file, damaged).unwrap();
+        let said = fails(&store(&home, "import", &[file.to_str().unwrap()]));
+        assert!(said.contains("line "), "{said}");
+        assert!(!tasks_folder(&home).exists());
+    }
+    succeeds(&store(&home, "import", &[whole.to_str().unwrap()]));
+    tasks.check(&Server::start_in(home));
+}
+
+#[test]
 fn a_store_is_looked_at_while_no_server_runs() {
     let config = "[plugins.fixtures.tools.external_id]\ntask_support = \"required\"\n";
     let server = Server::start(&[FIXTURES], config);

@@ -5,10 +5,10 @@
 use crate::config::{Config, Flags};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use longshore_store::{Archive, DiskStore, Summary, import};
+use longshore_store::{Archive, DiskStore, Summary, import, judge};
 use longshore_tasks::Store as _;
 use std::fs::File;
-use std::io::{self, BufReader, BufWriter, Write as _};
+use std::io::{self, BufReader, BufWriter, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 /// What is done with the store.
@@ -105,7 +105,10 @@ fn export(folder: &Path, damaged: bool) -> anyhow::Result<()> {
 async fn import_file(config: &Config, file: &Path) -> anyhow::Result<()> {
     let folder = &config.data_dir.join("tasks");
     let named = || format!("the export {} cannot be read", file.display());
-    let input = BufReader::new(File::open(file).with_context(named)?);
+    let mut input = BufReader::new(File::open(file).with_context(named)?);
+    // A cut one must not leave a part of the tasks, which a server would take for all of them.
+    judge(&mut input)?;
+    input.rewind().with_context(named)?;
     longshore_runtime::private_folder(folder)
         .with_context(|| format!("the folder {} is needed", folder.display()))?;
     let store = DiskStore::open(folder, config.store.engine)?;

@@ -228,8 +228,13 @@ fn no_store(dir: &Path) -> OpenError {
     OpenError::io(dir, cause)
 }
 
+/// Reads a whole export and changes nothing: what [`import`] would refuse of it is told before any task is put.
+pub fn judge(input: impl BufRead) -> Result<(), ArchiveError> {
+    Rows::begin(input)?.try_for_each(|row| to_put(&row?).map(drop))
+}
+
 /// Puts the tasks of an export into `store`, which must hold none of them. What was put before an
-/// error stays.
+/// error stays, so an export is judged first.
 pub async fn import(store: &dyn Store, input: impl BufRead) -> Result<Summary, ArchiveError> {
     let rows = Rows::begin(input)?;
     let put = |row: Result<Row, ArchiveError>| async {

@@ -42,7 +42,7 @@ use engine::{Keys, Scrutiny};
 use tide::Tide;
 use window::{Glimpse, Window};
 
-pub use archive::{Archive, ArchiveError, Summary, import};
+pub use archive::{Archive, ArchiveError, Summary, import, judge};
 pub use engine::StoreEngine;
 pub use folder::OpenError;
 
