@@ -317,6 +317,15 @@ impl<R: BufRead> Rows<R> {
         serde_json::from_slice(&text).map_err(|error| self.wrong(&error.to_string()))
     }
 
+    /// Two exports in one file are not one.
+    fn nothing_follows(&mut self) -> Result<(), ArchiveError> {
+        if self.input.fill_buf()?.is_empty() {
+            return Ok(());
+        }
+        self.line += 1;
+        Err(self.wrong("there is more after the end of the export"))
+    }
+
     fn wrong(&self, cause: &str) -> ArchiveError {
         ArchiveError::Line {
             line: self.line,
@@ -338,7 +347,7 @@ impl<R: BufRead> Iterator for Rows<R> {
                 row.line = self.line;
                 return Some(Ok(row));
             }
-            Ok(Line::End(end)) if end.tasks == self.tasks => None,
+            Ok(Line::End(end)) if end.tasks == self.tasks => self.nothing_follows().err().map(Err),
             Ok(Line::End(_)) => Some(Err(self.wrong("some of the tasks are missing"))),
             Ok(Line::Header(_)) => Some(Err(self.wrong("a second header"))),
             Err(error) => Some(Err(error)),

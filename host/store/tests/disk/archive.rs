@@ -134,7 +134,9 @@ async fn a_cut_or_changed_export_is_named_by_its_line() {
         b"{\"id\":\"0\",\"unfinished\":true,\"bytes\":\"\"}\n",
     ]
     .concat();
+    let two_in_one = [&text[..], &text[..]].concat();
     for (text, line) in [
+        (two_in_one, 203),
         (without_last, 202),
         (without_one, 201),
         (half_line, 51),
