@@ -106,7 +106,11 @@ impl Archive {
     /// Opens what is left of a damaged store. sled mends its log on the way, by leaving out what it
     /// cannot read: work on a copy.
     pub fn open_damaged(dir: &Path) -> Result<Self, OpenError> {
-        folder::engine_of(dir)?.ok_or_else(|| no_store(dir))?;
+        match folder::engine_of(dir) {
+            Ok(None) => return Err(no_store(dir)),
+            Ok(Some(_)) | Err(OpenError::Damaged { .. }) => {}
+            Err(error) => return Err(error),
+        }
         let (db, lock) = folder::open_damaged(dir)?;
         Ok(Self {
             db,

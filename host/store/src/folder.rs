@@ -168,13 +168,17 @@ pub(crate) fn engine_of(dir: &Path) -> Result<Option<StoreEngine>, OpenError> {
 }
 
 /// Opens the database of a store that may be damaged, to save what is left. Nothing else is looked
-/// at.
+/// at: the file `format` may be what is damaged, so the database is the one whose folder is there.
 pub(crate) fn open_damaged(dir: &Path) -> Result<(Arc<dyn Database>, Lock), OpenError> {
     let lock = lock(dir)?;
     let engine = StoreEngine::found_in(dir)
         .ok_or_else(|| OpenError::damaged(dir, "there is no database"))?;
-    let db = open_database(dir, engine, Some(engine.format()), Scrutiny::None)?;
-    Ok((db, lock))
+    let file = engine.file(dir);
+    if !file.is_file() {
+        let cause = format!("its database, {}, is missing", file.display());
+        return Err(OpenError::damaged(dir, cause));
+    }
+    Ok((engine.open(dir, Scrutiny::None)?, lock))
 }
 
 /// Looks at what is in a database, which may be damaged in ways that make it panic.
@@ -328,8 +332,8 @@ fn lock(dir: &Path) -> Result<Lock, OpenError> {
 /// The format of the store that was made here before, as a file beside the database says: sled
 /// takes a log it cannot make sense of for an empty one.
 fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
-    let text = match fs::read_to_string(dir.join("format")) {
-        Ok(text) => text,
+    let text = match fs::read(dir.join("format")) {
+        Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(OpenError::io(dir, error)),
     };

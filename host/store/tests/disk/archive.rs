@@ -13,6 +13,7 @@ on_each_engine!(
     an_export_is_read_back_as_it_was,
     a_task_is_found_by_its_name_elsewhere,
     what_is_left_of_a_damaged_store_is_saved,
+    a_wrong_format_keeps_no_task_from_being_saved,
     a_store_in_use_and_no_store_are_told_apart,
 );
 
@@ -191,6 +192,27 @@ async fn what_is_left_of_a_damaged_store_is_saved(engine: StoreEngine) {
     assert_eq!((saved.tasks, saved.damaged, damages), (199, 1, 1));
     let store = MemoryStore::default();
     assert_eq!(import(&store, &out[..]).await.unwrap().tasks, 199);
+}
+
+/// The file `format` beside a sound database says nothing, nonsense, or the other database.
+async fn a_wrong_format_keeps_no_task_from_being_saved(engine: StoreEngine) {
+    for format in [
+        &b""[..],
+        b"\xff\xfe",
+        b"longshore task store 2\n",
+        b"longshore task store 3\n",
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        keep(engine, dir.path(), &tasks()).await;
+        std::fs::write(dir.path().join("format"), format).unwrap();
+        if !format.starts_with(b"longshore") {
+            let refused = Archive::open(dir.path()).unwrap_err();
+            assert!(matches!(refused, OpenError::Damaged { .. }), "{refused}");
+        }
+        let archive = Archive::open_damaged(dir.path()).unwrap();
+        let saved = archive.export(&mut Vec::new(), |_| {}).unwrap();
+        assert_eq!(saved.tasks, 200, "{format:?}");
+    }
 }
 
 async fn a_store_in_use_and_no_store_are_told_apart(engine: StoreEngine) {
