@@ -85,12 +85,14 @@ impl Admission {
 
     fn of_plugin(&self, plugin: &str) -> Arc<Semaphore> {
         let mut plugins = self.plugins.lock();
+        if let Some(slots) = plugins.get(plugin) {
+            return slots.clone();
+        }
         // Those that nobody uses are made again when they are needed.
         plugins.retain(|_, slots| Arc::strong_count(slots) > 1);
-        let slots = plugins.entry(plugin.to_owned());
+        let slots = Arc::new(Semaphore::new(self.plugin_slots));
+        plugins.insert(plugin.to_owned(), slots.clone());
         slots
-            .or_insert_with(|| Arc::new(Semaphore::new(self.plugin_slots)))
-            .clone()
     }
 
     fn place_in_queue(&self) -> Result<OwnedSemaphorePermit, Failure> {

@@ -75,6 +75,7 @@ impl Loader {
             completes: exports.completes(),
             limits,
             wants: Wants::of(&component),
+            grants_print: grants.print(),
             grants,
             host,
             pre,

@@ -72,6 +72,7 @@ pub struct Plugin {
     pub wants: Wants,
     /// What it may reach.
     pub grants: Arc<Grants>,
+    pub(crate) grants_print: GrantsPrint,
     pub(crate) host: Arc<Host>,
     pub(crate) pre: InstancePre<Guest>,
     pub(crate) exports: Exports,
@@ -80,7 +81,7 @@ pub struct Plugin {
 impl Plugin {
     /// What a call of it begins with.
     pub fn terms(&self) -> (Limits, GrantsPrint) {
-        (self.limits.clone(), self.grants.print())
+        (self.limits.clone(), self.grants_print)
     }
 }
 

@@ -247,7 +247,7 @@ impl Runtime {
         patience: Patience,
     ) -> Run {
         let inner = &self.inner;
-        if record.is_some() && call.grants != plugin.grants.print() {
+        if record.is_some() && call.grants != plugin.grants_print {
             let plugin = &plugin.name;
             let detail = format!(
                 "what the operator grants the plugin {plugin} has changed since the call began"

@@ -52,7 +52,8 @@ pub(crate) struct Guest {
     /// It has had an effect.
     acted: bool,
     output: Arc<Output>,
-    wasi: WasiCtx,
+    /// Made when the guest first asks for something of it: many never do.
+    wasi: Option<WasiCtx>,
     table: ResourceTable,
     keys: HashSet<String>,
     rounds: u32,
@@ -81,7 +82,7 @@ impl Guest {
             tape,
             random: ChaCha20Rng::from_seed(seat.call.seed),
             meter: Meter::new(limits, &refusals),
-            wasi: wasi::context(&output, &seat.grants),
+            wasi: None,
             folders: files::Folders::default(),
             written: written::Quota::new(limits, &refusals),
             outbound: Outbound::new(limits, &refusals),
@@ -183,8 +184,12 @@ impl Guest {
 
 impl WasiView for Guest {
     fn ctx(&mut self) -> WasiCtxView<'_> {
+        let (output, grants) = (&self.output, &self.seat.grants);
+        let ctx = self
+            .wasi
+            .get_or_insert_with(|| wasi::context(output, grants));
         WasiCtxView {
-            ctx: &mut self.wasi,
+            ctx,
             table: &mut self.table,
         }
     }

@@ -159,29 +159,24 @@ async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
         Ok(store) => store,
         Err(error) => return Some(Step::Failed(Failure::Unavailable(format!("{error:#}")))),
     };
+    let wanted = rules.tells_usage || Usage::is_logged();
     shared.start_clock();
     let (end, cpu) = {
-        let mut guest = Timed::new(exports::call(&mut store, plugin, &work));
+        let mut guest = Timed::new(exports::call(&mut store, plugin, &work), wanted);
         let end = tokio::select! {
+            // The guest first: one that ends without a pause needs neither a timer nor a bell.
+            biased;
             returned = &mut guest => End::Returned(returned),
             () = out_of_time(&shared, rules.grace) => End::OutOfTime,
             () = clean_up_over(&shared, &rules) => End::CleanedUp,
         };
         (end, guest.taken())
     };
-    let limits = store.data().limits();
-    let usage = Usage {
-        // Of an unmetered plugin there is none to be told.
-        fuel: store
-            .get_fuel()
-            .ok()
-            .map(|left| limits.fuel.saturating_sub(left)),
-        memory_bytes: store.data().memory_bytes(),
-        wall: Duration::from_millis(limits.wall_time_ms).saturating_sub(shared.time_left()),
-        cpu,
-    };
-    usage.log(&plugin.name, work.subject());
-    let told = rules.tells_usage.then_some(usage);
+    let usage = wanted.then(|| usage(&store, &shared, cpu));
+    if let Some(usage) = &usage {
+        usage.log(&plugin.name, work.subject());
+    }
+    let told = usage.filter(|_| rules.tells_usage);
     judge(end, plugin, store.data_mut()).map(|step| match step {
         Step::Finished { answer, .. } => Step::Finished {
             answer,
@@ -189,6 +184,18 @@ async fn supervise(host: &Host, plugin: &Plugin, seat: Seat) -> Option<Step> {
         },
         step => step,
     })
+}
+
+fn usage(store: &Store<Guest>, shared: &Shared, cpu: Duration) -> Usage {
+    let limits = store.data().limits();
+    let left = store.get_fuel();
+    Usage {
+        // Of an unmetered plugin there is none to be told.
+        fuel: left.ok().map(|left| limits.fuel.saturating_sub(left)),
+        memory_bytes: store.data().memory_bytes(),
+        wall: Duration::from_millis(limits.wall_time_ms).saturating_sub(shared.time_left()),
+        cpu,
+    }
 }
 
 pub(super) fn new_store(host: &Host, seat: Seat) -> wasmtime::Result<Store<Guest>> {

@@ -21,6 +21,12 @@ pub struct Usage {
 }
 
 impl Usage {
+    /// Whether the operator wants to be told. Nothing is measured for nobody: the processor's time costs two system calls a
+    /// poll.
+    pub(crate) fn is_logged() -> bool {
+        tracing::enabled!(tracing::Level::DEBUG)
+    }
+
     /// Tell the operator.
     pub(crate) fn log(&self, plugin: &str, subject: &str) {
         let Self {
@@ -42,16 +48,18 @@ impl Usage {
     }
 }
 
-/// A future, and the processor's time that its polls took.
+/// A future, and the processor's time that its polls took, if that is measured.
 pub(crate) struct Timed<F> {
     future: Pin<Box<F>>,
+    is_measured: bool,
     taken: Duration,
 }
 
 impl<F> Timed<F> {
-    pub(crate) fn new(future: F) -> Self {
+    pub(crate) fn new(future: F, is_measured: bool) -> Self {
         Self {
             future: Box::pin(future),
+            is_measured,
             taken: Duration::ZERO,
         }
     }
@@ -65,6 +73,9 @@ impl<F: Future> Future for Timed<F> {
     type Output = F::Output;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        if !self.is_measured {
+            return self.future.as_mut().poll(context);
+        }
         let before = clock::thread_cpu();
         let polled = self.future.as_mut().poll(context);
         self.taken += clock::thread_cpu().saturating_sub(before);
