@@ -25,8 +25,11 @@ mod stream;
 use crate::app::{App, Stop};
 use crate::config::Http;
 use axum::Router;
-use axum::routing::{any, get};
+use axum::body::Body;
+use axum::routing::get;
 use endpoint::Endpoint;
+use futures::FutureExt as _;
+use futures::future::Either;
 use gate::Gate;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -62,10 +65,11 @@ pub(crate) async fn serve(
     };
     let config = &app.config.http;
     let gate = Gate::new(listener.local_addr()?, config);
-    let router = routes(Arc::new(Endpoint {
+    let endpoint = Arc::new(Endpoint {
         app: app.clone(),
         gate,
-    }));
+    });
+    let others = others(app.clone());
     let seats = Arc::new(Semaphore::new(config.connections_max as usize));
     let (builder, open) = (Arc::new(builder(config)), TaskTracker::new());
     loop {
@@ -77,7 +81,8 @@ pub(crate) async fn serve(
             continue;
         };
         let connection = Connection {
-            router: router.clone(),
+            endpoint: endpoint.clone(),
+            others: others.clone(),
             builder: builder.clone(),
             stop: stop.clone(),
             peer,
@@ -102,13 +107,12 @@ pub(crate) async fn serve(
     Ok(())
 }
 
-fn routes(endpoint: Arc<Endpoint>) -> Router {
-    let app = endpoint.app.clone();
+/// The path of the endpoint. It is told apart from the others by hand: the way through a router costs as much as the parsing
+/// of a request.
+const ENDPOINT: &str = "/mcp";
+
+fn others(app: Arc<App>) -> Router {
     Router::new()
-        .route(
-            "/mcp",
-            any(move |request| endpoint::serve(endpoint.clone(), request)),
-        )
         .route("/healthz", get(async || health::health()))
         .route("/readyz", get(async move || health::readiness(&app).await))
         .fallback(async || {
@@ -155,7 +159,8 @@ async fn accept(
 }
 
 struct Connection {
-    router: Router,
+    endpoint: Arc<Endpoint>,
+    others: Router,
     builder: Arc<Builder<TokioExecutor>>,
     stop: Stop,
     peer: Peer,
@@ -171,12 +176,16 @@ impl Connection {
         // Small events must not wait for more; without it they are only later.
         let _ = stream.set_nodelay(true);
         let used = Arc::new(AtomicBool::new(false));
-        let (inner, flag) = (TowerToHyperService::new(self.router), used.clone());
-        let peer = self.peer;
+        let (endpoint, others) = (self.endpoint, TowerToHyperService::new(self.others));
+        let (peer, flag) = (self.peer, used.clone());
         let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
             flag.store(true, Ordering::Relaxed);
-            request.extensions_mut().insert(peer);
-            hyper::service::Service::call(&inner, request)
+            if request.uri().path() == ENDPOINT {
+                request.extensions_mut().insert(peer);
+                let served = endpoint::serve(endpoint.clone(), request.map(Body::new));
+                return Either::Left(served.map(Ok));
+            }
+            Either::Right(hyper::service::Service::call(&others, request))
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
