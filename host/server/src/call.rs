@@ -11,8 +11,9 @@ use crate::runner;
 use crate::task_methods;
 use crate::wire::{WireError, content};
 use longshore_runtime::contract::{ClientFeatures, TaskSupport, ToolAnnotations};
-use longshore_runtime::{Call, Plugin, Work};
+use longshore_runtime::{Call, Plugin};
 use longshore_tasks::{self as tasks, Birth, OnCrash, Principal, TaskId, TaskView};
+use serde_json::Value;
 use std::sync::Arc;
 
 /// A call of a tool, its headers, name and shape found right.
@@ -20,6 +21,8 @@ use std::sync::Arc;
 pub(crate) struct CallRequest {
     /// The tool.
     pub(crate) tool: Arc<CatalogueTool>,
+    /// Its arguments, parsed: what is checked. The guest gets the text of the same parse.
+    pub(crate) arguments: Value,
     /// The call.
     pub(crate) errand: Errand,
 }
@@ -33,13 +36,15 @@ pub(crate) async fn call(
     request: &CallRequest,
     notices: &Notices,
 ) -> Result<Outcome, WireError> {
-    let CallRequest { tool, errand } = request;
+    let CallRequest {
+        tool,
+        arguments,
+        errand,
+    } = request;
     let plan = plan(tool, errand)?;
     let offered = errand.offered_answers()?;
     let origin = Origin::of(app, errand).await?;
-    if let Work::Tool { arguments, .. } = &errand.work
-        && let Err(wrong) = tool.check_arguments(arguments)
-    {
+    if let Err(wrong) = tool.check_arguments(arguments) {
         return Ok(Outcome::result(content::tool_error(&wrong)));
     }
     if plan == Plan::Task && origin.is_fresh() {

@@ -44,10 +44,12 @@ pub(crate) async fn dispatch(
     envelope: Envelope,
     notices: Notices,
 ) -> Outcome {
-    let method = shortened(&request.method);
-    let outcome = Box::pin(serve(app, request, envelope, notices)).await;
-    let code = outcome.result.as_ref().err().map(|error| error.code);
-    tracing::debug!(method, code, "a request was answered");
+    let told = tracing::enabled!(tracing::Level::DEBUG).then(|| shortened(&request.method));
+    let outcome = serve(app, request, envelope, notices).await;
+    if let Some(method) = told {
+        let code = outcome.result.as_ref().err().map(|error| error.code);
+        tracing::debug!(method, code, "a request was answered");
+    }
     outcome
 }
 
@@ -113,7 +115,7 @@ pub(crate) fn climb(
 
 /// Rungs 11 and 12: the version, in header and body.
 fn check_version(request: &Request, headers: Option<&HeaderMap>) -> Result<(), WireError> {
-    let stated = request.meta.string(VERSION_KEY);
+    let stated = request.meta.text(VERSION_KEY);
     let header = headers.map(version_header).transpose()?;
     if let (Some(stated), Some(header)) = (&stated, header)
         && stated != header
@@ -176,7 +178,7 @@ fn check_name(
     let header = decode(header).map_err(|error| {
         WireError::header_mismatch(format!("the header {NAME_HEADER}: {error}"))
     })?;
-    match request.params.string(member) {
+    match request.params.text(member) {
         Some(stated) if stated != header => Err(differs(&NAME_HEADER, &format!("params.{member}"))),
         _ => Ok(()),
     }

@@ -3,7 +3,7 @@
 //! An id is kept as the text it was written in, so that it can be echoed digit by digit; one that cannot be read is never
 //! made up. It must not know of transports or methods.
 
-use crate::members::{Members, is_string_or_integer};
+use crate::members::{Members, Misfit, is_string_or_integer};
 use crate::meta::VERSION_KEY;
 use crate::wire::WireError;
 use longshore_runtime::json::{LEVELS_MAX, is_nested_deeper};
@@ -89,16 +89,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
         let message = format!("the body is nested deeper than {LEVELS_MAX} levels");
         return Err(WireError::parse(message).into());
     }
-    let json: &RawValue = serde_json::from_str(text)
-        .map_err(|error| WireError::parse(format!("the body is no JSON: {error}")))?;
-    let mut members = match json.get().as_bytes().first() {
-        Some(b'{') => Members::parse(json.get()).map_err(WireError::invalid_request)?,
-        Some(b'[') => {
-            let message = "batches are not served; send one request or notification";
-            return Err(WireError::invalid_request(message).into());
-        }
-        _ => return Err(WireError::invalid_request("the body must be an object").into()),
-    };
+    let mut members = Members::parse_message(text).map_err(|misfit| misread(text, misfit))?;
     let id = members.take("id");
     if let Some(id) = &id
         && (id.get().len() > ID_BYTES_MAX || !is_string_or_integer(id))
@@ -133,9 +124,20 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
     }
 }
 
+fn misread(text: &str, misfit: Misfit) -> WireError {
+    match (misfit, text.trim_start().as_bytes().first()) {
+        (Misfit::Syntax(error), _) => WireError::parse(format!("the body is no JSON: {error}")),
+        (Misfit::Shape(error), Some(b'{')) => WireError::invalid_request(error),
+        (Misfit::Shape(_), Some(b'[')) => {
+            WireError::invalid_request("batches are not served; send one request or notification")
+        }
+        (Misfit::Shape(_), _) => WireError::invalid_request("the body must be an object"),
+    }
+}
+
 /// The answer in a response: a result or an error, not both.
 fn take_answer(members: &mut Members) -> Option<Result<String, String>> {
-    if members.string("jsonrpc").as_deref() != Some("2.0") {
+    if members.text("jsonrpc").as_deref() != Some("2.0") {
         return None;
     }
     let text = |json: Box<RawValue>| String::from(Box::<str>::from(json));
@@ -148,7 +150,7 @@ fn take_answer(members: &mut Members) -> Option<Result<String, String>> {
 }
 
 fn shape(members: &mut Members) -> Result<(String, Members, Members), String> {
-    if members.string("jsonrpc").as_deref() != Some("2.0") {
+    if members.text("jsonrpc").as_deref() != Some("2.0") {
         return Err("jsonrpc must be \"2.0\"".to_owned());
     }
     let Some(method) = members.string("method") else {

@@ -42,7 +42,7 @@ impl Meta {
     /// # Errors
     /// -32602 with status 400 if a member is missing that must be there; one of a wrong type counts as missing.
     pub(crate) fn read(members: &Members) -> Result<Self, WireError> {
-        if members.string(VERSION_KEY).is_none() {
+        if members.text(VERSION_KEY).is_none() {
             return Err(Self::no_version());
         }
         let capabilities = members
@@ -143,7 +143,7 @@ fn log_level(members: &Members) -> Result<Option<LogLevel>, WireError> {
     if members.get(LOG_LEVEL_KEY).is_none() {
         return Ok(None);
     }
-    let named = members.string(LOG_LEVEL_KEY);
+    let named = members.text(LOG_LEVEL_KEY);
     let level = named.as_deref().and_then(level_named).ok_or_else(|| {
         WireError::incomplete_meta(format!(
             "params._meta has a {LOG_LEVEL_KEY} that is none: use {LEVELS}"

@@ -76,6 +76,7 @@ pub(crate) fn tool(
     };
     Ok(CallRequest {
         tool: tool.clone(),
+        arguments: params.arguments,
         errand: caller.sends(tool.plugin(), work, rounds),
     })
 }

@@ -88,15 +88,13 @@ impl CatalogueTool {
         self.tool().asks_first
     }
 
-    /// Check the text of the arguments against the input schema.
+    /// Check the arguments against the input schema.
     ///
     /// # Errors
     /// What is wrong, where, and what to do; for the client's model.
-    pub(crate) fn check_arguments(&self, arguments: &str) -> Result<(), String> {
-        let name = self.name();
-        let value: Value = serde_json::from_str(arguments)
-            .map_err(|error| format!("the arguments of {name} are no JSON: {error}"))?;
-        self.input.check(&value).map_err(|wrong| {
+    pub(crate) fn check_arguments(&self, arguments: &Value) -> Result<(), String> {
+        self.input.check(arguments).map_err(|wrong| {
+            let name = self.name();
             format!("the arguments of {name} do not fit its input schema: {wrong}. Change them and call again")
         })
     }

@@ -80,13 +80,15 @@ fn status(outcome: &Outcome) -> StatusCode {
 fn json(id: &RawValue, outcome: Outcome) -> Response {
     let status = status(&outcome);
     let text = rpc::response(Some(id), &outcome.result);
-    let queue = VecDeque::from([Bytes::from(text)]);
-    let answer = Answer {
-        queue,
-        live: None,
-        undelivered: outcome.undelivered,
+    let body = match outcome.undelivered {
+        None => Body::from(text),
+        undelivered => Body::new(Answer {
+            queue: VecDeque::from([Bytes::from(text)]),
+            live: None,
+            undelivered,
+        }),
     };
-    respond(status, "application/json", Body::new(answer))
+    respond(status, "application/json", body)
 }
 
 /// A response that is a stream of events.

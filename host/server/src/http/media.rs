@@ -76,19 +76,16 @@ pub(super) fn accepted(headers: &HeaderMap) -> Option<Accept> {
 }
 
 /// One entry of `Accept`.
-struct Range {
-    essence: String,
+struct Range<'a> {
+    essence: &'a str,
     /// Its weight is not zero.
     wanted: bool,
 }
 
-impl Range {
-    fn parse(text: &str) -> Option<Self> {
+impl<'a> Range<'a> {
+    fn parse(text: &'a str) -> Option<Self> {
         let mut parts = text.split(';').map(str::trim);
-        let essence = parts
-            .next()
-            .filter(|essence| essence.contains('/'))?
-            .to_ascii_lowercase();
+        let essence = parts.next().filter(|essence| essence.contains('/'))?;
         let weight = parts.find_map(|parameter| parameter.strip_prefix("q="));
         let wanted = weight.is_none_or(|weight| weight.parse::<f32>().is_ok_and(|q| q > 0.0));
         Some(Self { essence, wanted })
@@ -96,12 +93,15 @@ impl Range {
 
     /// How precisely it means this type, if it does: 0 is anything.
     fn precision(&self, kind: &str) -> Option<u8> {
-        let main = kind.split('/').next()?;
-        match self.essence.as_str() {
-            essence if essence == kind => Some(2),
-            essence if essence.strip_suffix("/*") == Some(main) => Some(1),
+        let (main, _) = kind.split_once('/')?;
+        let is = |name: &str, wanted: &str| name.eq_ignore_ascii_case(wanted);
+        match self.essence {
+            essence if is(essence, kind) => Some(2),
             "*/*" => Some(0),
-            _ => None,
+            essence => {
+                let all = essence.strip_suffix("/*")?;
+                is(all, main).then_some(1)
+            }
         }
     }
 }

@@ -12,9 +12,10 @@ use longshore_runtime::contract::{
 };
 use longshore_runtime::{Usage, json};
 use serde::Serialize;
-use serde_json::value::RawValue;
+use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 /// A tool's result: an object with `resultType` `complete`, and the server's name in its `_meta` beside the guest's own.
@@ -62,7 +63,7 @@ struct WireResult<'a> {
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     is_error: bool,
     #[serde(rename = "_meta")]
-    meta: Map<String, Value>,
+    meta: Cow<'static, RawValue>,
 }
 
 #[derive(Serialize)]
@@ -289,13 +290,24 @@ fn is_reserved(key: &str) -> bool {
 }
 
 /// A guest's `_meta` of a result, with the name of the server, and what the run used if that is to be told.
-pub(super) fn answer_meta(meta: Option<&str>, usage: Option<&Usage>) -> Map<String, Value> {
+pub(super) fn answer_meta(meta: Option<&str>, usage: Option<&Usage>) -> Cow<'static, RawValue> {
+    match (meta, usage) {
+        (None, None) => Cow::Borrowed(&PLAIN_META),
+        _ => Cow::Owned(written_meta(meta, usage)),
+    }
+}
+
+/// `_meta` of an answer to which nobody adds anything: the same in each, so it is written once.
+static PLAIN_META: LazyLock<Box<RawValue>> = LazyLock::new(|| written_meta(None, None));
+
+fn written_meta(meta: Option<&str>, usage: Option<&Usage>) -> Box<RawValue> {
     let mut meta = guest_meta(meta).unwrap_or_default();
     meta.insert(SERVER_INFO.to_owned(), server_info());
     if let Some(usage) = usage {
         meta.insert(USAGE.to_owned(), usage_object(usage));
     }
-    meta
+    // A map with text as keys.
+    to_raw_value(&meta).expect("an object is JSON")
 }
 
 fn usage_object(usage: &Usage) -> Value {

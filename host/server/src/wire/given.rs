@@ -26,7 +26,7 @@ pub(crate) fn prompt(result: &PromptResult, usage: Option<&Usage>) -> Result<Str
     Ok(Object::result("complete")
         .option("description", result.description.as_ref())
         .value("messages", &messages)
-        .value("_meta", &answer_meta(result.meta.as_deref(), usage))
+        .raw("_meta", answer_meta(result.meta.as_deref(), usage).get())
         .finish())
 }
 

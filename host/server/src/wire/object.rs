@@ -3,13 +3,6 @@
 use super::content::{answer_meta, one_line};
 use longshore_runtime::Usage;
 use serde::Serialize;
-use std::sync::LazyLock;
-
-/// `_meta` of a result to which a guest adds nothing: the same in each, so it is written once.
-static RESULT_META: LazyLock<String> = LazyLock::new(|| {
-    let info = answer_meta(None, None);
-    serde_json::Value::Object(info).to_string()
-});
 
 /// A JSON object that is being written.
 #[derive(Debug)]
@@ -65,15 +58,12 @@ impl Object {
 
     /// End a result: adds `_meta` with the server's name.
     pub(crate) fn finish_result(self) -> String {
-        self.raw("_meta", &RESULT_META).finish()
+        self.finish_answer(None)
     }
 
     /// End the result of a plugin: as [`Self::finish_result`], with what its run used if that is to be told.
     pub(crate) fn finish_answer(self, usage: Option<&Usage>) -> String {
-        match usage {
-            None => self.finish_result(),
-            Some(_) => self.value("_meta", &answer_meta(None, usage)).finish(),
-        }
+        self.raw("_meta", answer_meta(None, usage).get()).finish()
     }
 
     /// The text.

@@ -4,9 +4,12 @@ use super::WireError;
 use super::object::Object;
 use serde_json::value::RawValue;
 
+/// The version of JSON-RPC, as JSON.
+const VERSION: &str = "\"2.0\"";
+
 /// Answer a request with a result, the text of a JSON object, or an error.
 pub(crate) fn response(id: Option<&RawValue>, answer: &Result<String, WireError>) -> String {
-    let envelope = Object::new().value("jsonrpc", &"2.0");
+    let envelope = Object::new().raw("jsonrpc", VERSION);
     let envelope = match id {
         Some(id) => envelope.raw("id", id.get()),
         None => envelope,
@@ -21,7 +24,7 @@ pub(crate) fn response(id: Option<&RawValue>, answer: &Result<String, WireError>
 /// A notification; `params` is the text of a JSON object.
 pub(crate) fn notification(method: &str, params: &str) -> String {
     Object::new()
-        .value("jsonrpc", &"2.0")
+        .raw("jsonrpc", VERSION)
         .value("method", &method)
         .raw("params", params)
         .finish()
