@@ -28,8 +28,9 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::get;
 use endpoint::Endpoint;
-use futures::FutureExt as _;
-use futures::future::Either;
+use futures::future::{BoxFuture, Either};
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
 use gate::Gate;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
@@ -189,32 +190,48 @@ impl Connection {
         });
         let connection = self.builder.serve_connection(TokioIo::new(stream), service);
         tokio::pin!(connection);
-        // hyper bounds the time of a request's headers, but not of the first bytes, by which it tells HTTP/1 from HTTP/2.
-        let first_request = pause(patience);
-        tokio::pin!(first_request);
-        let (mut ending, mut waiting) = (false, true);
+        let mut turns = turns(&self.stop, patience);
         loop {
-            tokio::select! {
+            let turn = tokio::select! {
+                biased;
                 ended = connection.as_mut() => {
                     if let Err(error) = ended {
                         tracing::debug!(%error, "a connection ended with an error");
                     }
                     return;
                 }
-                () = self.stop.now.cancelled() => return,
-                () = self.stop.begin.cancelled(), if !ending => {
-                    ending = true;
-                    connection.as_mut().graceful_shutdown();
-                }
-                () = &mut first_request, if waiting => {
-                    if !used.load(Ordering::Relaxed) {
-                        return;
-                    }
-                    waiting = false;
-                }
+                Some(turn) = turns.next() => turn,
+            };
+            match turn {
+                Turn::Ends => connection.as_mut().graceful_shutdown(),
+                Turn::IsCut => return,
+                Turn::IsLate if !used.load(Ordering::Relaxed) => return,
+                Turn::IsLate => {}
             }
         }
     }
+}
+
+/// What may come over a connection.
+enum Turn {
+    /// The stop has begun.
+    Ends,
+    /// The stop is to be done.
+    IsCut,
+    /// The time for a first request is over. hyper bounds the time of a request's headers, but not of the first bytes, by which it
+    /// tells HTTP/1 from HTTP/2.
+    IsLate,
+}
+
+/// Each once. Together they are woken apart from the connection: it is polled at every request, and they need not be.
+fn turns(stop: &Stop, patience: Duration) -> FuturesUnordered<BoxFuture<'static, Turn>> {
+    let (begin, now) = (stop.begin.clone(), stop.now.clone());
+    let turns: [BoxFuture<'static, Turn>; 3] = [
+        begin.cancelled_owned().map(|()| Turn::Ends).boxed(),
+        now.cancelled_owned().map(|()| Turn::IsCut).boxed(),
+        pause(patience).map(|()| Turn::IsLate).boxed(),
+    ];
+    turns.into_iter().collect()
 }
 
 #[allow(

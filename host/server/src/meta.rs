@@ -101,7 +101,9 @@ fn missing(key: &str, kind: &str) -> WireError {
 
 /// What declared capabilities amount to. A setting that is no object declares nothing.
 pub(crate) fn features(capabilities: &Value) -> ClientFeatures {
-    let declared = |path: &str| capabilities.pointer(path).is_some_and(Value::is_object);
+    // Indexing into what is no object, or has no such member, gives null.
+    let declared = |one: &str| capabilities[one].is_object();
+    let part = |one: &str, other: &str| capabilities[one][other].is_object();
     let mut features = ClientFeatures::empty();
     let mut set = |flag: ClientFeatures, on: bool| {
         if on {
@@ -109,21 +111,18 @@ pub(crate) fn features(capabilities: &Value) -> ClientFeatures {
         }
     };
     // An elicitation that names no mode is form only.
-    let url = declared("/elicitation/url");
-    let form = declared("/elicitation") && (declared("/elicitation/form") || !url);
+    let url = part("elicitation", "url");
+    let form = declared("elicitation") && (part("elicitation", "form") || !url);
     set(ClientFeatures::ELICITATION_FORM, form);
     set(ClientFeatures::ELICITATION_URL, url);
-    set(ClientFeatures::SAMPLING, declared("/sampling"));
-    set(ClientFeatures::SAMPLING_TOOLS, declared("/sampling/tools"));
+    set(ClientFeatures::SAMPLING, declared("sampling"));
+    set(ClientFeatures::SAMPLING_TOOLS, part("sampling", "tools"));
     set(
         ClientFeatures::SAMPLING_CONTEXT,
-        declared("/sampling/context"),
+        part("sampling", "context"),
     );
-    set(ClientFeatures::ROOTS, declared("/roots"));
-    let tasks = capabilities["extensions"]
-        .get(TASKS)
-        .is_some_and(Value::is_object);
-    set(ClientFeatures::TASKS, tasks);
+    set(ClientFeatures::ROOTS, declared("roots"));
+    set(ClientFeatures::TASKS, part("extensions", TASKS));
     features
 }
 

@@ -20,13 +20,18 @@ impl Object {
     }
 
     /// Add a member whose value is JSON text already.
-    pub(crate) fn raw(mut self, name: &str, json: &str) -> Self {
+    pub(crate) fn raw(self, name: &str, json: &str) -> Self {
+        self.line(name, &one_line(json))
+    }
+
+    /// The same, of text that was written here, in one line.
+    pub(crate) fn line(mut self, name: &str, json: &str) -> Self {
         if self.0.len() > 1 {
             self.0.push(',');
         }
         self.push_name(name);
         self.0.push(':');
-        self.0.push_str(&one_line(json));
+        self.0.push_str(json);
         self
     }
 
@@ -45,7 +50,7 @@ impl Object {
     pub(crate) fn value(self, name: &str, value: &impl Serialize) -> Self {
         // What is written here has no maps but such with text as keys, so it cannot fail.
         let json = serde_json::to_string(value).expect("the value is JSON");
-        self.raw(name, &json)
+        self.line(name, &json)
     }
 
     /// Add a member, if there is a value.

@@ -9,13 +9,13 @@ const VERSION: &str = "\"2.0\"";
 
 /// Answer a request with a result, the text of a JSON object, or an error.
 pub(crate) fn response(id: Option<&RawValue>, answer: &Result<String, WireError>) -> String {
-    let envelope = Object::new().raw("jsonrpc", VERSION);
+    let envelope = Object::new().line("jsonrpc", VERSION);
     let envelope = match id {
         Some(id) => envelope.raw("id", id.get()),
         None => envelope,
     };
     match answer {
-        Ok(result) => envelope.raw("result", result),
+        Ok(result) => envelope.line("result", result),
         Err(error) => envelope.raw("error", &error.to_json()),
     }
     .finish()
@@ -24,7 +24,7 @@ pub(crate) fn response(id: Option<&RawValue>, answer: &Result<String, WireError>
 /// A notification; `params` is the text of a JSON object.
 pub(crate) fn notification(method: &str, params: &str) -> String {
     Object::new()
-        .raw("jsonrpc", VERSION)
+        .line("jsonrpc", VERSION)
         .value("method", &method)
         .raw("params", params)
         .finish()
