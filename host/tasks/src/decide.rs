@@ -39,7 +39,7 @@ pub enum Command {
     Answer(Vec<(String, Payload)>),
     /// Its owner wishes it cancelled.
     Cancel {
-        /// Whether a run is in memory, which may end by itself within the grace period.
+        /// Whether a run is in memory, and has a grace period in which it may end by itself.
         held: bool,
     },
     /// Its time may be over.

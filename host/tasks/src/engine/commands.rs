@@ -141,7 +141,8 @@ impl Inner {
     }
 
     async fn wish(self: &Arc<Self>, id: &TaskId) -> Result<(), EngineError> {
-        let held = self.live.holds(id);
+        // Without a grace period no run can end by itself in it: one write ends the task.
+        let held = self.settings.grace_ms > 0 && self.live.holds(id);
         self.transition(id, |_| Command::Cancel { held })
             .await
             .map(drop)

@@ -1,6 +1,6 @@
 //! The cancellation ladder.
 
-use longshore_tasks::Status;
+use longshore_tasks::{Status, Store as _};
 
 use crate::world::*;
 
@@ -34,6 +34,21 @@ async fn a_run_that_does_not_is_ended_after_the_grace_period_every_time() {
         reach(&engine, &id, Status::Cancelled).await;
         world.until_in_memory(0).await;
     }
+}
+
+#[tokio::test]
+async fn without_a_grace_period_the_wish_is_the_end() {
+    let mut world = World::new();
+    world.settings.grace_ms = 0;
+    let engine = world.engine().await;
+    let id = create(&engine, "hang").await;
+    world.until_in_memory(1).await;
+    let revision = async || world.store.get(&id).await.unwrap().unwrap().revision;
+    let born = revision().await;
+    cancel(&engine, &id).await;
+    assert_eq!(view(&engine, &id).await.status, Status::Cancelled);
+    world.until_in_memory(0).await;
+    assert_eq!(revision().await, born + 1, "one write");
 }
 
 #[tokio::test]
