@@ -5,6 +5,7 @@
 
 mod call;
 mod cancel;
+mod counts;
 mod durable;
 mod growth;
 mod inside;
@@ -37,6 +38,14 @@ struct Arguments {
 enum Command {
     /// Measure
     Run(Run),
+    /// Count the instructions of the hot paths, and compare them with those that are kept
+    Counts {
+        /// The file in which they are kept
+        file: PathBuf,
+        /// Keep what was counted
+        #[arg(long)]
+        write: bool,
+    },
     /// Be the server that longshore is measured against
     #[command(hide = true)]
     Rival { rival: Rival },
@@ -105,6 +114,7 @@ impl Part {
 fn main() -> ExitCode {
     let outcome = match Arguments::parse().command {
         Command::Run(arguments) => run(&arguments),
+        Command::Counts { file, write } => counts::run(&file, write),
         Command::Rival { rival } => rivals::serve(rival),
         Command::Inside => inside(),
     };

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::clock::Stopwatch;
 use crate::host::{self, Profile};
 use crate::toolchain::Choice;
-use crate::{clients, conformance, guests, place, process, strangers, tools};
+use crate::{bench, clients, conformance, guests, place, process, strangers, tools};
 
 /// One check. The order is the one they run in: what is quick to fail goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -28,6 +28,8 @@ pub(crate) enum Check {
     Tests,
     /// The outer tests once more, with guests that leave memory whenever they ask
     Replay,
+    /// The hot paths take no more instructions than are kept
+    Counts,
     /// Documentation builds without warnings
     Docs,
     /// The official conformance suite
@@ -85,6 +87,7 @@ impl Check {
             Self::Guests => guests::build(&[], Choice::Any),
             Self::Tests => tests(),
             Self::Replay => replay(),
+            Self::Counts => bench::counts(false),
             Self::Docs => docs(),
             Self::Conformance => conformance::run(&conformance::Arguments::default()),
         }

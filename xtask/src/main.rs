@@ -72,6 +72,12 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<String>,
     },
+    /// Count the instructions of the hot paths, and compare them with those that are kept in `bench/counts.json`
+    Counts {
+        /// Keep what was counted
+        #[arg(long)]
+        write: bool,
+    },
     /// Kill the host under traffic again and again, and check what it had acknowledged
     Crash {
         /// How many times
@@ -91,6 +97,7 @@ fn main() -> ExitCode {
         Command::Clients => clients::ready(),
         Command::Test { only } => checks::run(&only),
         Command::Bench { arguments } => bench::run(&arguments),
+        Command::Counts { write } => bench::counts(write),
         Command::Crash { rounds } => crash::run(rounds),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
         Command::Conformance(arguments) => conformance::run(&arguments),

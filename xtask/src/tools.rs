@@ -87,6 +87,18 @@ pub(crate) fn strace() -> Result<()> {
         .context("the tests of the store need strace: apt-get install strace")
 }
 
+/// `valgrind`, by which instructions are counted: the machine's own, else Debian's.
+///
+/// # Errors
+/// If there is none and it cannot be had; the text says what to do.
+pub(crate) fn valgrind() -> Result<()> {
+    if place::on_path("callgrind_control").is_some() {
+        return Ok(());
+    }
+    debian::install(&["valgrind"], "the counting of instructions")
+        .context("counting instructions needs valgrind: apt-get install valgrind")
+}
+
 /// An environment of Python with the packages that `requirements.txt` in this folder pins.
 ///
 /// # Errors
