@@ -5,6 +5,7 @@
 
 mod call;
 mod cancel;
+mod chart;
 mod counts;
 mod durable;
 mod growth;
@@ -70,6 +71,9 @@ struct Run {
     /// Write what was found to this file too
     #[arg(long)]
     json: Option<PathBuf>,
+    /// Draw requests a second to this file, as SVG
+    #[arg(long)]
+    chart: Option<PathBuf>,
 }
 
 /// What can be measured.
@@ -157,6 +161,9 @@ fn run(arguments: &Run) -> Result<()> {
     if let Some(file) = &arguments.json {
         let text = serde_json::to_string_pretty(&all.json())?;
         std::fs::write(file, text + "\n").with_context(|| format!("writing {}", file.display()))?;
+    }
+    if let Some(file) = &arguments.chart {
+        chart::draw(&all, file)?;
     }
     Ok(())
 }

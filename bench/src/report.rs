@@ -26,6 +26,11 @@ impl Report {
         self.figures.insert(name.to_owned(), rounded(value));
     }
 
+    /// A figure, if it was measured.
+    pub(crate) fn find(&self, name: &str) -> Option<f64> {
+        self.figures.get(name)?.as_f64()
+    }
+
     /// Add what another part has found.
     pub(crate) fn extend(&mut self, other: Self) {
         self.ratios.extend(other.ratios);
