@@ -30,7 +30,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -84,7 +83,7 @@ pub(crate) struct App {
     /// What guests of plain calls hold that wait in memory for answers.
     pub(crate) waiting_room: WaitingRoom,
     /// Guests that wait in memory for answers of older clients.
-    pub(crate) lingering: Arc<Semaphore>,
+    pub(crate) lingering: WaitingRoom,
     /// How often each caller calls tools.
     pub(crate) call_rate: CallRate,
     /// What is served; one value at a time.
@@ -196,14 +195,16 @@ impl App {
             store: Arc::new(store),
             runner: Arc::new(GuestRunner::new(runtime.clone(), results.clone())),
             clock: clock.clone(),
-            failures: Arc::new(Wording),
+            failures: Arc::new(Wording {
+                waiting_bytes_max: config.tasks.waiting_bytes_max,
+            }),
         };
         let engine = Engine::start(ports, engine_settings(&config)).await?;
         runtime.serve_directory();
         let listen = &config.listening;
         let hub = Hub::new(listen.streams_max, listen.streams_per_client_max);
         let sessions = Sessions::new(config.sessions.clone());
-        let lingering = Arc::new(Semaphore::new(lingering_max(&config)));
+        let lingering = WaitingRoom::new(lingering_max(&config) as u64);
         let waiting_room = WaitingRoom::new(config.tasks.waiting_bytes_max);
         let call_rate = CallRate::new(config.host.calls_per_minute);
         Ok(Self {

@@ -55,8 +55,37 @@ pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
     }
 }
 
-/// The error of a task that the engine ended.
-pub(crate) fn of_task(reason: Reason, speaker: &Speaker) -> WireError {
+/// What bounds the calls that wait for answers and cannot leave memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WaitingLimit {
+    /// What their guests hold.
+    Bytes(u64),
+    /// How many plain ones there are at once.
+    Calls(u64),
+}
+
+/// The error of a call that asked and has to stay in memory, where its like hold all they may.
+pub(crate) fn no_room(speaker: &Speaker, limit: WaitingLimit) -> WireError {
+    let (name, value, remedy) = match limit {
+        WaitingLimit::Bytes(max) => (
+            "tasks.waiting_bytes_max",
+            max,
+            " (the operator can raise it)",
+        ),
+        WaitingLimit::Calls(max) => ("parked_calls", max, ""),
+    };
+    let mut data = data(Reason::NoRoom.as_str(), speaker);
+    data["limit"] = name.into();
+    data["value"] = value.into();
+    let message = format!(
+        "{speaker} asked, but the calls that wait for answers and cannot leave memory take all that they may: {name} = {value}, half of it for the plugin {}; check what it did, then call again later{remedy}",
+        speaker.plugin
+    );
+    internal(message, &data)
+}
+
+/// The error of a task that the engine ended. `waiting_bytes_max` is what its guests had to wait in.
+pub(crate) fn of_task(reason: Reason, speaker: &Speaker, waiting_bytes_max: u64) -> WireError {
     let message = match reason {
         Reason::Expired => {
             "the task ended at its time to live; call again, or ask for less at once".to_owned()
@@ -70,9 +99,7 @@ pub(crate) fn of_task(reason: Reason, speaker: &Speaker) -> WireError {
         Reason::Diverged => format!(
             "{speaker} asked something else when it was run again; call it again, and if it stays, tell its author"
         ),
-        Reason::NoRoom => format!(
-            "{speaker} asked, but the calls that wait for answers and cannot leave memory take all that the server has for them; check what it did, then call again later (the operator can raise tasks.waiting_bytes_max)"
-        ),
+        Reason::NoRoom => return no_room(speaker, WaitingLimit::Bytes(waiting_bytes_max)),
         _ => format!("the run of {speaker} broke down in the server; see its log"),
     };
     internal(message, &data(reason.as_str(), speaker))

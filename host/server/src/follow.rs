@@ -9,14 +9,15 @@
 use crate::answer;
 use crate::app::App;
 use crate::call::{birth, handle, task_call};
-use crate::errand::{Errand, speaker};
-use crate::failure;
+use crate::errand::{Errand, no_random_numbers, speaker};
+use crate::failure::{self, WaitingLimit};
 use crate::legacy::session::Session;
 use crate::outcome::{Notices, Outcome};
-use crate::parked::{ParkedCall, ParkedCalls};
+use crate::parked::{PARKED_MAX, ParkedCall, ParkedCalls};
 use crate::runner::{self, Adopted, TaskRun};
 use crate::seal::State;
 use crate::task_methods;
+use crate::waiting_room::Taken;
 use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question, response};
 use futures::future::join_all;
@@ -367,8 +368,9 @@ impl<'a> Following<'a> {
         let questions = checkpoint.questions.iter();
         let asked = questions.map(|asked| session.ask(&asked.request, patience, notices));
         let mut asked = Box::pin(join_all(asked));
-        let place = app.lingering.clone().try_acquire_owned().ok();
-        let room = app.waiting_room.take(self.run.held_bytes());
+        let place = app.lingering.take(&self.plugin.name, 1);
+        let bytes = self.run.held_bytes() as u64;
+        let room = app.waiting_room.take(&self.plugin.name, bytes);
         let stays = Duration::from_millis(app.config.tasks.linger_ms);
         let linger = place.zip(room).map(|place| (place, stays));
         let Some(record) = checkpoint.record.clone() else {
@@ -397,7 +399,7 @@ impl<'a> Following<'a> {
     /// The client is asked; what is needed to go on goes with the question.
     fn ask_client(self) -> Result<Outcome, WireError> {
         let app = self.app;
-        let busy = self.failed(&Failure::Busy { queued_max: 0 });
+        let speaker = speaker(&self.plugin, &self.call.work);
         let Some(checkpoint) = self.checkpoint else {
             return Err(WireError::internal("broken", "a question got lost"));
         };
@@ -422,24 +424,41 @@ impl<'a> Following<'a> {
                 answers: checkpoint.answers.clone(),
             })
         });
-        let state = sealed.or_else(|| {
-            let (plugin, call, run) = (self.plugin, self.call, self.run);
-            let room = app.waiting_room.take(run.held_bytes())?;
-            let parked = ParkedCall {
-                binding,
-                plugin,
-                call,
-                run,
-                checkpoint,
-                _room: room,
-            };
-            app.parked.park(parked, app.clock.now_ms())
-        });
+        let state = match sealed {
+            Some(sealed) => sealed,
+            None => {
+                let (plugin, call, run) = (self.plugin, self.call, self.run);
+                let (room, place) = room_to_park(app, &plugin.name, run.held_bytes() as u64)
+                    .map_err(|limit| failure::no_room(&speaker, limit))?;
+                let parked = ParkedCall {
+                    binding,
+                    plugin,
+                    call,
+                    run,
+                    checkpoint,
+                    _room: room,
+                    _place: place,
+                };
+                app.parked.park(parked).map_err(no_random_numbers)?
+            }
+        };
         let result = Object::result("input_required")
             .value("inputRequests", &requests)
-            .value("requestState", &state.ok_or(busy)?);
+            .value("requestState", &state);
         Ok(Outcome::result(result.finish_result()))
     }
+}
+
+/// What a parked call of this plugin takes.
+///
+/// # Errors
+/// The limit that does not admit it.
+fn room_to_park(app: &App, plugin: &str, bytes: u64) -> Result<(Taken, Taken), WaitingLimit> {
+    let place = app.parked.place(plugin, app.clock.now_ms());
+    let place = place.ok_or(WaitingLimit::Calls(PARKED_MAX))?;
+    let bytes_max = app.config.tasks.waiting_bytes_max;
+    let room = app.waiting_room.take(plugin, bytes);
+    Ok((room.ok_or(WaitingLimit::Bytes(bytes_max))?, place))
 }
 
 /// There is no room to wait for an answer.

@@ -4,15 +4,15 @@
 //! goes on.
 
 use crate::seal::Binding;
-use crate::waiting_room::Taken;
+use crate::waiting_room::{Taken, WaitingRoom};
 use longshore_runtime::{Call, Plugin, Run};
 use longshore_tasks::Checkpoint;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Calls that may be parked at once; each holds a guest in memory.
-const PARKED_MAX: usize = 64;
+/// Calls that may be parked at once, half of them of one plugin; each holds a guest in memory.
+pub(crate) const PARKED_MAX: u64 = 64;
 
 /// What the name of a parked call begins with in `requestState`. A sealed state is base64url, which has no dot.
 const PREFIX: &str = "parked.";
@@ -27,27 +27,43 @@ pub(crate) struct ParkedCall {
     pub(crate) checkpoint: Checkpoint,
     /// For what its guest holds.
     pub(crate) _room: Taken,
+    /// Among the parked calls.
+    pub(crate) _place: Taken,
 }
 
 /// The calls that are parked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ParkedCalls {
+    places: WaitingRoom,
     by_name: Mutex<HashMap<String, ParkedCall>>,
 }
 
-impl ParkedCalls {
-    /// Park a call; its `requestState` comes back. `None`: there is no room, and the call is ended.
-    pub(crate) fn park(&self, parked: ParkedCall, now_ms: u64) -> Option<String> {
-        let mut name = [0; 16];
-        getrandom::fill(&mut name).ok()?;
-        let state = format!("{PREFIX}{}", hex::encode(name));
-        let mut by_name = self.by_name.lock();
-        by_name.retain(|_, parked| parked.binding.expires_ms >= now_ms);
-        if by_name.len() >= PARKED_MAX {
-            return None;
+impl Default for ParkedCalls {
+    fn default() -> Self {
+        Self {
+            places: WaitingRoom::new(PARKED_MAX),
+            by_name: Mutex::default(),
         }
-        by_name.insert(state.clone(), parked);
-        Some(state)
+    }
+}
+
+impl ParkedCalls {
+    /// A place for one more call of a plugin, if there is any.
+    pub(crate) fn place(&self, plugin: &str, now_ms: u64) -> Option<Taken> {
+        self.sweep(now_ms);
+        self.places.take(plugin, 1)
+    }
+
+    /// Park a call; its `requestState` comes back.
+    ///
+    /// # Errors
+    /// If the system has no random numbers. The call is ended.
+    pub(crate) fn park(&self, parked: ParkedCall) -> Result<String, getrandom::Error> {
+        let mut name = [0; 16];
+        getrandom::fill(&mut name)?;
+        let state = format!("{PREFIX}{}", hex::encode(name));
+        self.by_name.lock().insert(state.clone(), parked);
+        Ok(state)
     }
 
     /// Whether this state names a parked call, now or ever.
