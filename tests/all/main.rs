@@ -29,6 +29,7 @@ mod loading;
 mod outbound;
 mod outcome;
 mod pages;
+mod pipes;
 mod plain;
 mod prompt;
 mod question;

@@ -148,7 +148,9 @@ fn one_plugin_does_not_take_all_the_room_of_waiting_calls() {
     let call = Message::call("write_then_ask", arguments("greedy")).asks();
     let task = server.call_task("write_then_ask", arguments("greedy"));
     task.wait("input_required");
-    server.call_task("write_then_ask", arguments("greedy")).wait("failed");
+    server
+        .call_task("write_then_ask", arguments("greedy"))
+        .wait("failed");
     assert_eq!(server.send(&call).result()["resultType"], "input_required");
     assert_eq!(server.send(&call).error()["data"]["reason"], "no_room");
 

@@ -53,9 +53,8 @@ impl Inner {
     pub(crate) async fn look_at(&self, path: &Path) -> Look {
         let name = plugin_name(path);
         let (version, found) = match self.read_component(path).await {
-            Ok(bytes) => {
-                let version = Version::of(&bytes);
-                let found = self.find(&name, &version, &bytes).await;
+            Ok((version, bytes)) => {
+                let found = self.find(&name, &version, bytes).await;
                 (Some(version), found)
             }
             Err(error) => (None, Err(error)),
@@ -73,7 +72,7 @@ impl Inner {
         &self,
         name: &str,
         version: &Version,
-        bytes: &[u8],
+        bytes: Vec<u8>,
     ) -> Result<Found, PluginError> {
         if self.served_version(name).as_ref() == Some(version) {
             return Ok(Found::Served(version.clone()));
@@ -87,10 +86,10 @@ impl Inner {
         {
             return withheld(Why::RolledBack, None);
         }
-        let plugin = Arc::new(self.load(name, version.clone(), bytes).await?);
+        let plugin = Arc::new(self.load(name, version.clone(), &bytes).await?);
         // In use from here on: what is kept already is not removed any more.
         self.remember_former(&plugin);
-        self.keep(version, bytes)?;
+        self.keep(version, bytes).await?;
         match self.unapproved(&plugin).await {
             Some(changes) => withheld(Why::Pinned(changes), Some(plugin)),
             None => Ok(Found::New(plugin)),

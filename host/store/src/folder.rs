@@ -16,7 +16,7 @@ use longshore_tasks::StoreError;
 use crate::census::Census;
 use crate::engine::{Batch, Database, Scrutiny, StoreEngine, caught};
 use crate::mark::{self, Mark};
-use crate::{orphan, record};
+use crate::{orphan, record, regular};
 
 /// The newest format that is read.
 const FORMAT_MAX: u32 = 3;
@@ -309,7 +309,7 @@ fn lock(dir: &Path) -> Result<Lock, OpenError> {
     let path = dir.join("lock");
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(path).map_err(io)?;
+    let mut file = regular::open(&path, &mut options).map_err(io)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -332,7 +332,7 @@ fn lock(dir: &Path) -> Result<Lock, OpenError> {
 /// The format of the store that was made here before, as a file beside the database says: sled
 /// takes a log it cannot make sense of for an empty one.
 fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
-    let text = match fs::read(dir.join("format")) {
+    let text = match regular::read(&dir.join("format")) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(OpenError::io(dir, error)),
@@ -352,7 +352,8 @@ fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
 
 fn write_format(dir: &Path, engine: StoreEngine) -> io::Result<()> {
     let (new, path) = (dir.join("format.new"), dir.join("format"));
-    let mut file = File::create(&new)?;
+    let mut options = OpenOptions::new();
+    let mut file = regular::open(&new, options.write(true).create(true).truncate(true))?;
     writeln!(file, "longshore task store {}", engine.format())?;
     file.sync_all()?;
     // The database must be found again before the format says that there is one.

@@ -5,6 +5,7 @@
 //! a path which no grant covers comes to the host, and can be named to the caller.
 
 use super::Guest;
+use crate::files;
 use crate::grants::DirectoryGrant;
 use std::fs::File;
 use std::sync::Arc;
@@ -49,13 +50,7 @@ impl Folders {
             false,
         );
         let open = |grant: &DirectoryGrant| {
-            let folder = File::open(&grant.host).and_then(|folder| {
-                if folder.metadata()?.is_dir() {
-                    return Ok(folder);
-                }
-                Err(std::io::ErrorKind::NotADirectory.into())
-            });
-            let folder = folder.map_err(|error| {
+            let folder = files::open_folder(&grant.host).map_err(|error| {
                 tracing::warn!(folder = %grant.host.display(), %error, "a granted folder cannot be opened");
                 format_err!("the granted folder {} is not there", grant.guest)
             })?;

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use longshore_runtime::{Ask, DirectoryGrant, Grants, HostGrant, Variable};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -333,13 +334,13 @@ fn read_secret(path: &Path) -> std::io::Result<String> {
 
 /// A small file that a grant names.
 fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > NAMED_BYTES_MAX {
-        return Err(std::io::Error::other(
-            "it must be a regular file of at most 64 KiB",
-        ));
+    let file = longshore_runtime::open_regular(path)?;
+    let mut bytes = Vec::new();
+    file.take(NAMED_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > NAMED_BYTES_MAX {
+        return Err(std::io::Error::other("it is larger than 64 KiB"));
     }
-    std::fs::read(path)
+    Ok(bytes)
 }
 
 /// Folders of the server itself. What a plugin could reach of them it could grant itself.
