@@ -80,8 +80,6 @@ pub(crate) struct Sources {
     environment: Vec<String>,
     /// By the name of the guest's variable.
     secrets: BTreeMap<String, SecretSource>,
-    /// Whom to trust for a host, by its place among the granted ones.
-    authorities: BTreeMap<usize, PathBuf>,
 }
 
 impl WrittenGrants {
@@ -98,17 +96,11 @@ impl WrittenGrants {
                 is_secret: false,
             })
         });
-        let mut authorities = BTreeMap::new();
-        let mut hosts = Vec::new();
-        for written in self.hosts {
-            let (host, ca_file) = written.resolve(table)?;
-            authorities.extend(ca_file.map(|file| (hosts.len(), file)));
-            hosts.push(host);
-        }
+        let hosts = self.hosts.into_iter().map(|host| host.resolve(table));
         let grants = Grants {
             environment: settings.collect::<Result<_, ConfigError>>()?,
             directories: directories(self.directories, table)?,
-            hosts,
+            hosts: hosts.collect::<Result<_, _>>()?,
             ask: ask(self.ask),
         };
         let secrets = self.secrets.into_iter().map(|(name, source)| {
@@ -121,7 +113,6 @@ impl WrittenGrants {
         let sources = Sources {
             environment: self.environment,
             secrets: secrets.collect::<Result<_, ConfigError>>()?,
-            authorities,
         };
         check_names(&grants, &sources, table)?;
         Ok((grants, sources))
@@ -176,8 +167,8 @@ fn directories(
 }
 
 impl WrittenHost {
-    /// The grant, and the file with the authorities that it trusts, if they are its own.
-    fn resolve(self, table: &str) -> Result<(HostGrant, Option<PathBuf>), ConfigError> {
+    /// The grant; the authorities that it trusts are not read yet.
+    fn resolve(self, table: &str) -> Result<HostGrant, ConfigError> {
         let HostTable {
             url,
             addresses,
@@ -221,14 +212,14 @@ impl WrittenHost {
                 wrong(table, "hosts", problem)
             })
         };
-        let grant = HostGrant {
+        Ok(HostGrant {
             tls,
             host: authority.host().to_ascii_lowercase(),
             port: authority.port_u16().unwrap_or(usual),
             addresses: addresses.iter().map(network).collect::<Result<_, _>>()?,
             authorities: Vec::new(),
-        };
-        Ok((grant, ca_file))
+            ca_file,
+        })
     }
 }
 
@@ -282,12 +273,14 @@ pub(super) fn read(mut config: Config, path: Option<&Path>) -> Result<Config, Co
                 });
             }
         }
-        for (place, file) in sources.authorities {
+        for host in &mut plugin.grants.hosts {
+            let Some(file) = &host.ca_file else {
+                continue;
+            };
             let problem = |error: String| format!("the ca_file {}: {error}", file.display());
-            let read = read_whole(&file).map_err(|error| error.to_string());
+            let read = read_whole(file).map_err(|error| error.to_string());
             let read = read.and_then(|pem| longshore_runtime::read_authorities(&pem));
-            plugin.grants.hosts[place].authorities =
-                read.map_err(|error| wrong(&table, "hosts", problem(error)))?;
+            host.authorities = read.map_err(|error| wrong(&table, "hosts", problem(error)))?;
         }
         for (name, source) in sources.secrets {
             let value = source
