@@ -20,6 +20,7 @@ use anyhow::Context as _;
 use longshore_runtime::{Compiler, Runtime};
 use longshore_store::DiskStore;
 use longshore_tasks::{Clock, Engine, Ports, SystemClock};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
@@ -361,13 +362,22 @@ async fn follow_plugins(app: Arc<App>) {
     }
 }
 
-/// Settings of a plugin that is not there: a slip of the pen, and a limit that does not hold.
+/// Settings of a plugin or a tool that is not there: a slip of the pen, and a limit that does not hold.
 async fn name_unknown_plugins(app: Arc<App>) {
     start::over(&app).await;
     let snapshot = app.runtime.snapshot();
-    for name in app.config.plugins.keys() {
+    for (name, own) in &app.config.plugins {
         if !snapshot.plugins.contains_key(name) && !snapshot.refused.contains_key(name) {
             tracing::warn!(plugin = %name, "the configuration names a plugin that is not there: plugins.{name}");
+        }
+        let Some(plugin) = snapshot.plugins.get(name) else {
+            continue;
+        };
+        let named: BTreeSet<_> = own.task_support.keys().chain(own.on_crash.keys()).collect();
+        for tool in named {
+            if !plugin.tools.iter().any(|served| served.name == *tool) {
+                tracing::warn!(plugin = %name, tool, "the configuration names a tool that the plugin does not have (names stand there without their prefix): plugins.{name}.tools.{tool}");
+            }
         }
     }
 }

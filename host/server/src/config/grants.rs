@@ -40,7 +40,10 @@ struct WrittenDirectory {
 
 /// `"https://api.example.com"`, or a table where more is to be said.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a host must be as \"https://api.example.com\", or { url = \"...\", addresses = [...], ca_file = \"...\" }"
+)]
 enum WrittenHost {
     Url(String),
     Table(HostTable),
