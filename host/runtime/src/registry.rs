@@ -305,10 +305,12 @@ impl Runtime {
 
 /// The name of the plugin in this file.
 pub(crate) fn plugin_name(path: &Path) -> String {
-    path.file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    let name = path.file_stem().unwrap_or_default();
+    match name.to_str() {
+        Some(name) => name.to_owned(),
+        // It is refused, but under a name of its own.
+        None => name.as_encoded_bytes().escape_ascii().to_string(),
+    }
 }
 
 impl Inner {
@@ -321,10 +323,20 @@ impl Inner {
         &self,
         path: &Path,
     ) -> Result<(Version, Vec<u8>), PluginError> {
+        if path.file_stem().is_some_and(|name| name.to_str().is_none()) {
+            let problem = "its name is not UTF-8; give it another one".to_owned();
+            return Err(PluginError::Read(problem));
+        }
         let bytes_max = self.settings.component_bytes_max;
         let path = path.to_owned();
         let read = move || {
-            let file = files::open_regular(&path)?;
+            let file = match files::open_regular(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_symlink() => {
+                    let to = std::fs::read_link(&path)?;
+                    return Ok(Err(PluginError::Dangling(to.display().to_string())));
+                }
+                opened => opened?,
+            };
             let bytes = file.metadata()?.len();
             if bytes > bytes_max {
                 return Ok(Err(PluginError::TooLarge { bytes, bytes_max }));

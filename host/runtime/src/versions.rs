@@ -130,9 +130,9 @@ impl Inner {
         let snapshot = self.current();
         let wanted = match found {
             Ok(Found::Withheld(..)) => true,
+            Ok(Found::Served(_) | Found::New(_)) | Err(PluginError::Dangling(_)) => false,
             // A file that was removed and comes back broken brings nothing back.
             Err(_) => !snapshot.settled,
-            Ok(Found::Served(_) | Found::New(_)) => false,
         };
         if !wanted || snapshot.plugins.contains_key(name) {
             return None;
@@ -217,6 +217,10 @@ impl Inner {
     }
 
     fn refuse(&self, name: String, version: Option<Version>, reason: PluginError) {
+        // A link without its file is a file that was removed.
+        if matches!(reason, PluginError::Dangling(_)) && self.served_version(&name).is_some() {
+            self.remove(&name);
+        }
         let still_serving = self.served_version(&name);
         match &still_serving {
             Some(version) => {
