@@ -143,8 +143,10 @@ fn raised(error: &RpcError, refused: ClientFeatures, speaker: &Speaker) -> WireE
         );
     }
     let reserved = (-32768..=-32000).contains(&code);
-    let allowed = !reserved || code == INVALID_PARAMS || code == INTERNAL_ERROR;
-    if allowed {
+    // These two are the host's too, so their data must not say what only the host's says.
+    let shared = code == INVALID_PARAMS || code == INTERNAL_ERROR;
+    let forged = own.as_ref().is_some_and(speaks_as_host);
+    if !reserved || (shared && !forged) {
         let wire = WireError::new(code, error.message.clone());
         return match own {
             Some(own) => wire.with_data(&own),
@@ -152,11 +154,21 @@ fn raised(error: &RpcError, refused: ClientFeatures, speaker: &Speaker) -> WireE
         };
     }
     let mut data = data("raised", speaker);
-    data["code"] = code.into();
+    if !shared {
+        data["code"] = code.into();
+    }
     if let Some(own) = own {
         data["data"] = own;
     }
-    internal(error.message.clone(), &data)
+    let code = if shared { code } else { INTERNAL_ERROR };
+    WireError::new(code, error.message.clone()).with_data(&data)
+}
+
+/// Whether a client could take this for the data of one of the host's own errors.
+fn speaks_as_host(data: &Value) -> bool {
+    ["reason", "plugin"]
+        .iter()
+        .any(|member| data.get(member).is_some())
 }
 
 /// What a client would declare to have these features, in the shape of its capabilities.
@@ -245,6 +257,33 @@ mod tests {
             assert_eq!(wire["data"]["code"], code);
             assert_eq!(wire["data"]["data"], json!([1]));
         }
+    }
+
+    #[test]
+    fn a_guest_does_not_speak_as_the_host() {
+        let raised = |code, data: &str| {
+            payload(&Failure::Raised {
+                error: RpcError {
+                    code,
+                    message: "m".to_owned(),
+                    data: Some(data.to_owned()),
+                },
+                refused: ClientFeatures::empty(),
+            })
+        };
+        for code in [-32602, -32603] {
+            for own in [
+                json!({"reason": "limit", "plugin": "other"}),
+                json!({"plugin": 1}),
+            ] {
+                let wire = raised(code, &own.to_string());
+                let told = json!({"reason": "raised", "plugin": "p", "tool": "t", "data": own});
+                assert_eq!((&wire["code"], &wire["data"]), (&code.into(), &told));
+            }
+            assert_eq!(raised(code, r#"{"uri":"x"}"#)["data"], json!({"uri": "x"}));
+        }
+        // No error of the host has this code.
+        assert_eq!(raised(7, r#"{"reason":1}"#)["data"], json!({"reason": 1}));
     }
 
     #[test]
