@@ -128,8 +128,7 @@ fn what_is_told_works_and_takes_nothing_away() {
     let there = format!("http://127.0.0.1:{}/there", origin.port());
     let config = format!(
         "directories = [{{ host = {notes:?}, guest = \"/notes\" }}]\n\
-         hosts = [{{ url = \"https://a.test\", addresses = [\"10.0.0.0/8\"], ca_file = {:?} }}, \"http://b.test:81\"]\n",
-        authority()
+         hosts = [\"http://b.test:81\"]\n"
     );
     let mut server = Server::start(&[HOSTILE], &format!("[plugins.hostile.grants]\n{config}"));
     for (tool, arguments, key) in [
@@ -191,7 +190,17 @@ fn what_is_told_works_and_takes_nothing_away() {
         home.configure(&format!("[plugins.hostile.grants]\n{config}"));
         server = Server::start_in(home).settled();
     }
-    // All that was granted stands in the line.
+}
+
+#[test]
+fn all_that_was_granted_stands_in_the_line() {
+    let server = Server::start(
+        &[HOSTILE],
+        &format!(
+            "[plugins.hostile.grants]\nhosts = [{{ url = \"https://a.test\", addresses = [\"10.0.0.0/8\"], ca_file = {:?} }}, \"http://b.test:81\"]\n",
+            authority()
+        ),
+    );
     refusal(&server, "send", json!({ "url": "https://c.test" }));
     let lines = told_lines(&server, &mut 0, 1);
     let told: toml::Table = lines[0].parse().unwrap();

@@ -149,6 +149,10 @@ impl fmt::Display for StoreEngine {
 
 /// Does something with a database that may be damaged in ways that make it panic.
 pub(crate) fn caught<T>(act: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    let panicked = |_| Err(StoreError::Corrupt("the database panicked".to_owned()));
+    let panicked = |_| {
+        Err(StoreError::Corrupt(
+            "a part of the database cannot be understood (it panicked)".to_owned(),
+        ))
+    };
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(panicked)
 }

@@ -180,7 +180,7 @@ impl Guest {
         };
         self.deny(
             &format!("{verb} {path}"),
-            DirectoryGrant {
+            &DirectoryGrant {
                 host: SOME_FOLDER.into(),
                 guest: folder.to_owned(),
                 write: wish == Wish::Change,
@@ -211,7 +211,7 @@ impl Guest {
         let place = place.map_or_else(String::new, |grant| format!("{}/", grant.guest));
         self.deny(
             &format!("{verb} {place}{path}, a link that leads out of its folder"),
-            DirectoryGrant {
+            &DirectoryGrant {
                 host: SOME_FOLDER.into(),
                 guest: SOME_FOLDER.to_owned(),
                 write: wish == Wish::Change,
@@ -231,7 +231,7 @@ impl Guest {
         match grant.or(only) {
             Some(grant) => self.deny(
                 &wish,
-                DirectoryGrant {
+                &DirectoryGrant {
                     write: true,
                     ..grant.clone()
                 },
@@ -244,8 +244,8 @@ impl Guest {
         ErrorCode::ReadOnly
     }
 
-    fn deny(&self, wish: &str, more: DirectoryGrant) {
-        let line = self.seat.grants.line_with_folder(&more);
+    fn deny(&self, wish: &str, more: &DirectoryGrant) {
+        let line = self.seat.grants.line_with_folder(more);
         self.refusals.deny(wish, Remedy::line("directories", line));
     }
 }
