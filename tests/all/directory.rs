@@ -61,7 +61,7 @@ fn names_that_collide_are_told_once() {
         let lines = log.lines().filter(|line| line.contains(of));
         lines.filter(|line| line.contains("left out")).count()
     };
-    let wait = |of: &str| wait_for(of, BOUND, || (told(of) > 0).then_some(()));
+    let wait = |of: &str| wait_for(of, PATIENCE, || (told(of) > 0).then_some(()));
     for name in ["b", "c", "d", "e"] {
         server
             .home

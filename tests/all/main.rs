@@ -14,6 +14,7 @@ mod client_rules;
 mod command;
 mod crash;
 mod definition;
+mod denied;
 mod directory;
 mod fuzz;
 mod grants;

@@ -10,14 +10,13 @@ use crate::answer;
 use crate::app::App;
 use crate::call::{birth, handle, task_call};
 use crate::errand::{Errand, no_random_numbers, speaker};
-use crate::failure::{self, WaitingLimit};
+use crate::failure;
 use crate::legacy::session::Session;
 use crate::outcome::{Notices, Outcome};
-use crate::parked::{PARKED_MAX, ParkedCall, ParkedCalls};
+use crate::parked::{NotParked, ParkedCall, ParkedCalls};
 use crate::runner::{self, Adopted, TaskRun};
 use crate::seal::State;
 use crate::task_methods;
-use crate::waiting_room::Taken;
 use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question, response};
 use futures::future::join_all;
@@ -427,19 +426,20 @@ impl<'a> Following<'a> {
         let state = match sealed {
             Some(sealed) => sealed,
             None => {
-                let (plugin, call, run) = (self.plugin, self.call, self.run);
-                let (room, place) = room_to_park(app, &plugin.name, run.held_bytes() as u64)
-                    .map_err(|limit| failure::no_room(&speaker, limit))?;
                 let parked = ParkedCall {
                     binding,
-                    plugin,
-                    call,
-                    run,
+                    plugin: self.plugin,
+                    call: self.call,
+                    run: self.run,
                     checkpoint,
-                    _room: room,
-                    _place: place,
                 };
-                app.parked.park(parked).map_err(no_random_numbers)?
+                let parked = app
+                    .parked
+                    .park(parked, &app.waiting_room, app.clock.now_ms());
+                parked.map_err(|error| match error {
+                    NotParked::NoRoom(limit) => failure::no_room(&speaker, limit),
+                    NotParked::NoName(error) => no_random_numbers(error),
+                })?
             }
         };
         let result = Object::result("input_required")
@@ -447,18 +447,6 @@ impl<'a> Following<'a> {
             .value("requestState", &state);
         Ok(Outcome::result(result.finish_result()))
     }
-}
-
-/// What a parked call of this plugin takes.
-///
-/// # Errors
-/// The limit that does not admit it.
-fn room_to_park(app: &App, plugin: &str, bytes: u64) -> Result<(Taken, Taken), WaitingLimit> {
-    let place = app.parked.place(plugin, app.clock.now_ms());
-    let place = place.ok_or(WaitingLimit::Calls(PARKED_MAX))?;
-    let bytes_max = app.config.tasks.waiting_bytes_max;
-    let room = app.waiting_room.take(plugin, bytes);
-    Ok((room.ok_or(WaitingLimit::Bytes(bytes_max))?, place))
 }
 
 /// There is no room to wait for an answer.

@@ -34,6 +34,11 @@ impl WaitingRoom {
         }
     }
 
+    /// How much there is.
+    pub(crate) fn max(&self) -> u64 {
+        self.max
+    }
+
     /// Room for so much of a plugin, if there is any.
     pub(crate) fn take(&self, plugin: &str, amount: u64) -> Option<Taken> {
         let mut held = self.held.lock();
