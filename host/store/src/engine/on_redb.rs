@@ -22,7 +22,6 @@ use redb::{
 
 use super::{Batch, Database, Keys, Scrutiny, Show, StoreEngine, caught};
 use crate::folder::OpenError;
-use crate::regular;
 
 /// The only table.
 const TASKS: TableDefinition<&[u8], &[u8]> = TableDefinition::new("tasks");
@@ -47,7 +46,6 @@ pub(super) fn open(dir: &Path, scrutiny: Scrutiny) -> Result<Redb, OpenError> {
     let io = |error| OpenError::io(dir, error);
     let path = StoreEngine::Redb.file(dir);
     fs::create_dir_all(StoreEngine::Redb.folder(dir)).map_err(io)?;
-    regular::expect(&path).map_err(io)?;
     let small = fs::metadata(&path).map_or(true, |file| file.len() <= SMALL_BYTES_MAX);
     let whole = scrutiny == Scrutiny::All || (scrutiny == Scrutiny::IfSmall && small);
     let opened = caught(|| {

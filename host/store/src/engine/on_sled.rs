@@ -139,12 +139,9 @@ fn remove_torn_snapshots(dir: &Path) -> io::Result<()> {
 
 /// sled opens them by itself, and would wait for what a pipe has to say.
 fn expect_regular_files(dir: &Path) -> io::Result<()> {
-    let folder = StoreEngine::Sled.folder(dir);
-    let own = ["db", "conf"].map(|name| folder.join(name));
-    let files = snapshots(dir)?.into_iter().chain(own);
-    files
-        .into_iter()
-        .try_for_each(|file| regular::expect(&file))
+    let conf = StoreEngine::Sled.folder(dir).join("conf");
+    let mut files = snapshots(dir)?.into_iter().chain([conf]);
+    files.try_for_each(|file| regular::expect(&file))
 }
 
 fn snapshots(dir: &Path) -> io::Result<Vec<PathBuf>> {
