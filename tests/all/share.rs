@@ -166,7 +166,11 @@ fn one_plugin_does_not_take_all_the_room_of_waiting_calls() {
     let text = &response["result"]["content"][0]["text"];
     assert_eq!(text, "true: written\n", "{response:#}");
     let call = Message::call("other.write_then_ask", arguments("plain")).asks();
-    assert_eq!(server.send(&call).result()["resultType"], "input_required");
+    let asked = server.send(&call).result().clone();
+    let key = asked["inputRequests"].as_object().unwrap().keys().next();
+    let next = call.param("inputResponses", answer(key.unwrap(), yes()));
+    let next = next.param("requestState", asked["requestState"].clone());
+    assert_eq!(server.send(&next).text(), "true: written\n");
 }
 
 #[test]
