@@ -1,8 +1,9 @@
 //! Cancellation: at the end of the grace period, whatever the guest does, and while others are served.
 //!
 //! The promise is 100 ms after the grace period on a machine with nothing else to do; `cargo xtask bench cancel` measures it. Beside
-//! other tests the disk alone may take longer for the four syncs on the way, so here the bound only tells a server that decides by
-//! itself from one that waits for a guest: these guests do not end for a minute, or never.
+//! other tests the disk alone may take longer for the syncs on the way. So half of the cancellations keep the promise, their syncs
+//! not counted; and each keeps a bound that tells a server that decides by itself from one that waits for a guest: these guests do
+//! not end for a minute, or never.
 
 use crate::servers::{GRACE_MS, shared};
 use longshore_tests::client::Message;
@@ -13,7 +14,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+const PROMISE: Duration = Duration::from_millis(GRACE_MS + 100);
 const BOUND: Duration = Duration::from_millis(GRACE_MS + 3_000);
+
+/// The wish is made durable, and the end; each takes the disk two.
+const SYNCS: u32 = 4;
 
 /// Cancels, and measures until a client can see it: from before the request to the reply that says so.
 fn cancel_and_measure(server: &Server, task: &Task<'_>) -> Duration {
@@ -49,6 +54,7 @@ fn check(component: &str, tool: &str, arguments: &Value, ready: impl Fn(&Task<'_
     thread::scope(|scope| {
         let others = scope.spawn(|| call_others(&server, &over));
         let stop = StopAtEnd(&over);
+        let mut without_syncs = Vec::new();
         for turn in 1..=10 {
             let task = server.call_task(tool, arguments.clone());
             ready(&task);
@@ -59,7 +65,11 @@ fn check(component: &str, tool: &str, arguments: &Value, ready: impl Fn(&Task<'_
                 taken < BOUND + stalled,
                 "the {turn}th time it took {taken:?}; the machine stalled for {stalled:?} at most"
             );
+            without_syncs.push(taken.saturating_sub(SYNCS * stalled));
         }
+        without_syncs.sort();
+        let half = without_syncs[without_syncs.len() / 2 - 1];
+        assert!(half < PROMISE, "without syncs they took {without_syncs:?}");
         drop(stop);
         assert!(others.join().unwrap() > 0);
     });

@@ -29,6 +29,27 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
+fn settings_of_what_is_not_there_are_told() {
+    let server = Server::start(
+        &[VERSION_A],
+        "[plugins.a.tools.versoin]\non_crash = \"rerun\"\n[plugins.a.tools.version]\ntask_support = \"optional\"\n[plugins.b]\nprefix = \"b.\"\n",
+    );
+    for words in [
+        "does not have (names stand there without their prefix): plugins.a.tools.versoin",
+        "a plugin that is not there: plugins.b",
+    ] {
+        wait_for(words, PATIENCE, || {
+            server.log().contains(words).then_some(())
+        });
+    }
+    assert!(
+        !server.log().contains("plugins.a.tools.version "),
+        "{}",
+        server.log()
+    );
+}
+
+#[test]
 fn check_accepts_a_plugin() {
     let output = plugin(&["check", component(VERSION_A).to_str().unwrap()]);
     assert!(output.status.success(), "{}", text(&output));

@@ -52,6 +52,34 @@ fn a_new_file_is_served_a_replaced_one_changes_a_removed_one_goes() {
     assert_eq!((reply.status(), reply.code()), (200, -32602));
 }
 
+#[test]
+fn names_that_collide_are_told_once() {
+    warm(&[FIXTURES, VERSION_A]);
+    let server = Server::start(&[FIXTURES, VERSION_A], "");
+    let told = |of: &str| {
+        let log = server.log();
+        let lines = log.lines().filter(|line| line.contains(of));
+        lines.filter(|line| line.contains("left out")).count()
+    };
+    let wait = |of: &str| wait_for(of, PATIENCE, || (told(of) > 0).then_some(()));
+    for name in ["b", "c", "d", "e"] {
+        server
+            .home
+            .install_as(&format!("{name}.wasm"), &bytes(VERSION_A));
+        wait(&format!("plugin={name} "));
+    }
+    // Of many only how many.
+    server.home.install_as("zz.wasm", &bytes(FIXTURES));
+    wait("many entries");
+    server.home.install_as("f.wasm", &bytes(VERSION_A));
+    wait("plugin=f ");
+    for name in ["b", "c", "d", "e", "f"] {
+        assert_eq!(told(&format!("plugin={name} ")), 1, "{name}");
+    }
+    assert_eq!(told("another plugin has one of that name"), 5);
+    assert_eq!(told("many entries"), 1);
+}
+
 /// A plain call, a task that runs and one that waits: all finish on the version that began them, whatever becomes of its file.
 fn check_running_calls(change: impl FnOnce(&Server)) {
     warm(&[FIXTURES, VERSION_A]);

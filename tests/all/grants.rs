@@ -2,6 +2,7 @@
 //! which plugin wanted what, and the operator what to write.
 
 use longshore_tests::client::{Message, accept, answer, decline};
+use longshore_tests::origin::Origin;
 use longshore_tests::server::{FIXTURES, HOSTILE, Home, Server};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
@@ -13,7 +14,7 @@ use std::sync::Arc;
 use tempfile::TempDir;
 
 /// A folder with a file, a folder, and ways out.
-fn notes() -> TempDir {
+pub(crate) fn notes() -> TempDir {
     let outer = tempfile::tempdir().unwrap();
     let notes = outer.path().join("notes");
     fs::create_dir_all(notes.join("folder")).unwrap();
@@ -32,7 +33,7 @@ fn notes() -> TempDir {
     outer
 }
 
-fn folder_grant(outer: &Path, write: bool) -> String {
+pub(crate) fn folder_grant(outer: &Path, write: bool) -> String {
     let notes = outer.join("notes");
     format!(
         "[plugins.hostile.grants]\ndirectories = [{{ host = {notes:?}, guest = \"/notes\", write = {write} }}]\n"
@@ -40,7 +41,7 @@ fn folder_grant(outer: &Path, write: bool) -> String {
 }
 
 /// The text of a tool's own error.
-fn refusal(server: &Server, tool: &str, arguments: Value) -> String {
+pub(crate) fn refusal(server: &Server, tool: &str, arguments: Value) -> String {
     let reply = server.call(tool, arguments);
     if reply.response().get("error").is_some() {
         return reply.error_text().to_owned();
@@ -463,7 +464,7 @@ fn a_state_is_good_for_the_same_grants_only() {
 
 #[test]
 fn sockets_are_never_granted() {
-    let origin = longshore_tests::origin::Origin::start();
+    let origin = Origin::start();
     let server = Server::start(&[HOSTILE], "");
     let address = format!("127.0.0.1:{}", origin.port());
     refusal(&server, "connect", json!({ "address": address }));

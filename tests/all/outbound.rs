@@ -88,7 +88,7 @@ fn h16_a_granted_name_at_a_private_address_is_not_reached() {
             text.contains("at an address that is not public"),
             "{host}: {text}"
         );
-        let line = format!("hosts = [{{ url = \"http://{host}:{port}\", addresses = [\"");
+        let line = format!("{{ url = \"http://{host}:{port}\", addresses = [\"");
         wait_for(&line, PATIENCE, || {
             server.log().contains(&line).then_some(())
         });

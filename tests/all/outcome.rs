@@ -10,11 +10,16 @@ use std::collections::HashSet;
 const SMALL: &str = "[plugins.hostile.limits]\nfuel = 500000000\nmemory_bytes = 16777216\n";
 
 /// How each of these ends: the same at once and as a task.
-const ENDS: [(&str, &str, &str); 9] = [
+const ENDS: [(&str, &str, &str); 10] = [
     ("env", "{}", "completed"),
     ("rpc_error", r#"{"code":-32603}"#, "failed"),
     ("rpc_error", r#"{"code":7,"data":"{\"a\":1}"}"#, "failed"),
     ("rpc_error", r#"{"code":-32020}"#, "failed"),
+    (
+        "rpc_error",
+        r#"{"code":-32603,"data":"{\"reason\":\"limit\",\"plugin\":\"other\"}"}"#,
+        "failed",
+    ),
     ("no_result", "{}", "failed"),
     ("trap", "{}", "failed"),
     ("spin", "{}", "failed"),
@@ -61,6 +66,9 @@ fn t17_a_call_and_a_task_end_the_same() {
                 _ => Value::Null,
             };
             assert_eq!(task["error"]["data"]["limit"], limit, "{tool}");
+            // The guest does not say who failed, nor why.
+            let plugin = &task["error"]["data"]["plugin"];
+            assert!(plugin.is_null() || plugin == "hostile", "{task:#}");
         }
     }
 }

@@ -7,9 +7,11 @@ use longshore_tests::server::{
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::fs;
 use std::io::{Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{PermissionsExt, symlink};
 use std::os::unix::net::UnixStream;
 use std::process::{Command, Output, Stdio};
 use std::sync::Arc;
@@ -91,6 +93,59 @@ fn served_a_then_b() -> Server {
 }
 
 #[test]
+fn names_of_files_are_told_as_they_are_and_do_nothing_to_a_terminal() {
+    let server = Server::start(&[], "");
+    let plugins = server.home.plugins();
+    server
+        .home
+        .install_as("red\u{1b}[31m.wasm", &bytes(VERSION_A));
+    for name in [b"x\xff.wasm", b"x\xfe.wasm"] {
+        let path = plugins.join(OsStr::from_bytes(name));
+        fs::write(path, bytes(VERSION_B)).unwrap();
+    }
+    symlink("nowhere", plugins.join("link.wasm")).unwrap();
+    let refused = wait_for("the refusals", PATIENCE, || {
+        let refused = server.refused();
+        (refused.len() == 3).then_some(refused)
+    });
+    assert!(
+        refused["link"].contains("a link to nowhere, which is not there"),
+        "{refused:?}"
+    );
+    for name in ["x\\xff", "x\\xfe"] {
+        assert!(refused[name].contains("not UTF-8"), "{refused:?}");
+    }
+    wait_for("the plugin", PATIENCE, || {
+        server.tools().contains(&"version".to_owned()).then_some(())
+    });
+    let list = order(&server, &["list"]);
+    assert!(!list.contains('\u{1b}'), "{list:?}");
+    assert!(list.contains("red\\u{1b}[31m"), "{list:?}");
+    assert!(list.contains("link  not served"), "{list:?}");
+}
+
+#[test]
+fn a_link_is_as_the_file_that_it_leads_to() {
+    let server = Server::start(&[], "");
+    let file = server.home.path().join("elsewhere");
+    symlink(&file, server.home.plugins().join("link.wasm")).unwrap();
+    let refused = || wait_for("the refusal", PATIENCE, || server.refused().remove("link"));
+    assert!(refused().contains("not there"));
+    for version in [VERSION_A, VERSION_B] {
+        fs::write(&file, bytes(version)).unwrap();
+        wait_for("the plugin", PATIENCE, || {
+            server.tools().contains(&"version".to_owned()).then_some(())
+        });
+        assert!(server.refused().is_empty());
+        fs::remove_file(&file).unwrap();
+        assert!(refused().contains("not there"));
+        wait_for("the plugin to be gone", PATIENCE, || {
+            server.tools().is_empty().then_some(())
+        });
+    }
+}
+
+#[test]
 fn an_earlier_version_is_served_at_once_and_held() {
     let server = served_a_then_b();
     let said = order(&server, &["rollback", "a"]);
@@ -145,6 +200,8 @@ fn yet_another_version_in_the_file_ends_the_hold() {
         .collect();
     assert_eq!(by, ["file", "rollback", "file", "file"], "{history:#}");
     assert_eq!(history[0]["serving"], true);
+    let marked = history.as_array().unwrap().iter();
+    assert_eq!(marked.filter(|entry| entry["serving"] == true).count(), 1);
     let people = order(&server, &["history", "a"]);
     assert!(
         people.contains("serving") && people.contains("by rollback"),

@@ -2,9 +2,11 @@
 
 use longshore_tests::archive;
 use longshore_tests::client::{Message, accept, answer, text_of};
-use longshore_tests::server::{FIXTURES, HOSTILE, Home, Server, VERSION_A};
+use longshore_tests::legacy::{LATEST, Session, asks_all};
+use longshore_tests::server::{FIXTURES, HOSTILE, Home, Server, VERSION_A, variant};
 use longshore_tests::wait::{wait_for, within};
 use serde_json::json;
+use std::path::Path;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -88,15 +90,24 @@ fn waiting_guests_have_a_budget_in_bytes() {
     }
 }
 
+/// A server with two plugins, `hostile` and `other`, each of which may write into this folder, as `/d`, and has room for one call
+/// that waits in memory: a guest has a stack of 1 MiB, so two take more than its half.
+fn with_little_room(path: &Path) -> Server {
+    let grants = format!("directories = [{{ host = {path:?}, guest = \"/d\", write = true }}]");
+    let config = format!(
+        "[tasks]\nwaiting_bytes_max = 4000000\n[plugins.other]\nprefix = \"other.\"\n\
+         [plugins.hostile.grants]\n{grants}\n[plugins.other.grants]\n{grants}\n"
+    );
+    let home = Home::new(&[HOSTILE], &config);
+    home.install_as("other.wasm", &variant(HOSTILE, "other"));
+    Server::start_in(Arc::new(home)).settled()
+}
+
 #[test]
 fn a_call_that_cannot_leave_memory_fails_if_there_is_no_room() {
     let folder = TempDir::new().unwrap();
     let path = folder.path();
-    // A guest has a stack of 1 MiB, so two take more than that.
-    let config = format!(
-        "[tasks]\nwaiting_bytes_max = 2000000\n[plugins.hostile.grants]\ndirectories = [{{ host = {path:?}, guest = \"/d\", write = true }}]\n"
-    );
-    let server = Server::start(&[HOSTILE], &config);
+    let server = with_little_room(path);
     let arguments = |file: &str| json!({ "path": format!("/d/{file}"), "text": "written" });
     let first = server.call_task("write_then_ask", arguments("first"));
     let key = first.wait_questions().remove(0);
@@ -104,7 +115,9 @@ fn a_call_that_cannot_leave_memory_fails_if_there_is_no_room() {
     let failed = second.wait("failed");
     assert_eq!(failed["error"]["data"]["reason"], "no_room", "{failed:#}");
     let message = failed["error"]["message"].as_str().unwrap();
-    assert!(message.contains("tasks.waiting_bytes_max"), "{message}");
+    for word in ["tasks.waiting_bytes_max = 4000000", "the plugin hostile"] {
+        assert!(message.contains(word), "no {word} in {message}");
+    }
     assert!(path.join("second").exists(), "it was honest about that");
 
     // Plain calls have as much again.
@@ -113,13 +126,51 @@ fn a_call_that_cannot_leave_memory_fails_if_there_is_no_room() {
         server.send(&call)
     };
     assert_eq!(plain("third").result()["resultType"], "input_required");
-    let busy = plain("fourth");
-    assert_eq!(busy.error()["data"]["reason"], "busy", "{busy:?}");
+    let refused = plain("fourth");
+    assert_eq!(refused.error(), &failed["error"]);
 
     first.answer(&key, accept(json!({ "confirm": true })));
     assert_eq!(first.wait_text(), "true: written\n");
     let fifth = server.call_task("write_then_ask", arguments("fifth"));
     fifth.wait("input_required");
+}
+
+#[test]
+fn one_plugin_does_not_take_all_the_room_of_waiting_calls() {
+    let folder = TempDir::new().unwrap();
+    let server = with_little_room(folder.path());
+    let arguments = |file: &str| json!({ "path": format!("/d/{file}"), "text": "written" });
+    let session = Session::begin(&server, LATEST, &asks_all());
+    let params = |tool: &str, file: &str| json!({ "name": tool, "arguments": arguments(file) });
+    let yes = || accept(json!({ "confirm": true }));
+
+    // The first plugin takes all that it may, in tasks and in plain calls.
+    let call = Message::call("write_then_ask", arguments("greedy")).asks();
+    let task = server.call_task("write_then_ask", arguments("greedy"));
+    task.wait("input_required");
+    server
+        .call_task("write_then_ask", arguments("greedy"))
+        .wait("failed");
+    assert_eq!(server.send(&call).result()["resultType"], "input_required");
+    assert_eq!(server.send(&call).error()["data"]["reason"], "no_room");
+
+    // The other one finds its own.
+    let other = server.call_task("other.write_then_ask", arguments("task"));
+    other.answer(&other.wait_questions().remove(0), yes());
+    assert_eq!(other.wait_text(), "true: written\n");
+    let (response, _) = session.request(
+        "tools/call",
+        params("other.write_then_ask", "session"),
+        |_, _| json!({ "result": yes() }),
+    );
+    let text = &response["result"]["content"][0]["text"];
+    assert_eq!(text, "true: written\n", "{response:#}");
+    let call = Message::call("other.write_then_ask", arguments("plain")).asks();
+    let asked = server.send(&call).result().clone();
+    let key = asked["inputRequests"].as_object().unwrap().keys().next();
+    let next = call.param("inputResponses", answer(key.unwrap(), yes()));
+    let next = next.param("requestState", asked["requestState"].clone());
+    assert_eq!(server.send(&next).text(), "true: written\n");
 }
 
 #[test]

@@ -209,7 +209,11 @@ const CALLED: [(&str, &str, End); 51] = [
         r#"{"url":"http://169.254.169.254/"}"#,
         Tool("was denied an HTTP request to http://169.254.169.254"),
     ),
-    ("connect", r#"{"address":"127.0.0.1:1"}"#, Tool("")),
+    (
+        "connect",
+        r#"{"address":"127.0.0.1:1"}"#,
+        Tool("was denied a TCP socket"),
+    ),
 ];
 
 fn check(tool: &str, reply: &Reply, end: &End) {

@@ -12,10 +12,11 @@ use crate::engine::Metering;
 use crate::files;
 use crate::plugin::{PluginError, Version};
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs;
 use std::hash::{Hash, Hasher};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::sync::Semaphore;
@@ -27,14 +28,19 @@ const FRESH: Duration = Duration::from_secs(3_600);
 
 /// Compiled components, by version and compatibility.
 pub(crate) struct CompileCache {
-    folder: PathBuf,
-    key: [u8; 32],
+    kept: Arc<Kept>,
     compiler: Compiler,
     /// Compilers at once.
     compiling: Semaphore,
     bytes_max: u64,
     /// Whether there may be too much: at the start, when an entry was added, and as long as there is.
     may_be_full: AtomicBool,
+}
+
+/// The folder, and the key by which our own entries are known.
+struct Kept {
+    folder: PathBuf,
+    key: [u8; 32],
 }
 
 /// One entry, or what a crash has left of one.
@@ -57,8 +63,7 @@ impl CompileCache {
         files::private_folder(&folder)?;
         let key = files::read_or_make_key(&folder.join("mac.key"))?;
         Ok(Self {
-            folder,
-            key,
+            kept: Arc::new(Kept { folder, key }),
             compiler,
             compiling: Semaphore::new(compilers_max()),
             bytes_max,
@@ -74,14 +79,14 @@ impl CompileCache {
         component: &[u8],
     ) -> Result<Component, PluginError> {
         let name = format!("{version}-{}.cwasm", compatibility(engine));
-        let path = self.folder.join(name);
-        if let Some(found) = self.find(engine, &path) {
+        let path = self.kept.folder.join(name);
+        if let Some(found) = self.find(engine, &path).await? {
             return Ok(found);
         }
         // The semaphore is never closed.
         let seat = self.compiling.acquire().await;
         // Another file with the same bytes may have been first.
-        if let Some(found) = self.find(engine, &path) {
+        if let Some(found) = self.find(engine, &path).await? {
             return Ok(found);
         }
         // It may take a quarter of a minute, and nothing else is said of it until the plugin is served.
@@ -89,15 +94,25 @@ impl CompileCache {
         let compiled = self.compiler.compile(metering, component).await?;
         drop(seat);
         self.may_be_full.store(true, Ordering::Relaxed);
-        files::write_unsynced(&mac_path(&path), self.mac(&path, &compiled).as_bytes())
-            .and_then(|()| files::write_unsynced(&path, &compiled))
-            .map_err(|error| {
-                PluginError::Storage(format!(
-                    "the compile cache {}: {error}",
-                    self.folder.display()
-                ))
-            })?;
-        map_compiled(engine, &path).map_err(|error| PluginError::Compile(format!("{error:#}")))
+        let (kept, engine) = (self.kept.clone(), engine.clone());
+        let add = files::aside(move || {
+            kept.add(&path, &compiled)?;
+            Ok(map_compiled(&engine, &path))
+        });
+        let added = add.await.map_err(|error| self.failed(&error))?;
+        added.map_err(|error| PluginError::Compile(format!("{error:#}")))
+    }
+
+    /// Reading and checking an entry of 45 MB takes a core for a while.
+    async fn find(&self, engine: &Engine, path: &Path) -> Result<Option<Component>, PluginError> {
+        let (kept, engine, path) = (self.kept.clone(), engine.clone(), path.to_owned());
+        let find = files::aside(move || Ok(kept.find(&engine, &path)));
+        find.await.map_err(|error| self.failed(&error))
+    }
+
+    fn failed(&self, error: &io::Error) -> PluginError {
+        let folder = self.kept.folder.display();
+        PluginError::Storage(format!("the compile cache {folder}: {error}"))
     }
 
     /// Remove what was used longest ago until the rest is within the bound. What is needed here stays, and what was used a moment
@@ -121,7 +136,7 @@ impl CompileCache {
             needed.iter().map(name).collect()
         };
         let needed: HashSet<String> = endings.iter().flat_map(names).collect();
-        let entries = entries(&self.folder)?;
+        let entries = entries(&self.kept.folder)?;
         let mut bytes: u64 = entries.values().map(|entry| entry.bytes).sum();
         let mut entries: Vec<_> = entries.into_iter().collect();
         entries.sort_by_key(|(_, entry)| entry.used);
@@ -144,6 +159,13 @@ impl CompileCache {
         }
         Ok(bytes)
     }
+}
+
+impl Kept {
+    fn add(&self, path: &Path, compiled: &[u8]) -> io::Result<()> {
+        files::write_unsynced(&mac_path(path), self.mac(path, compiled).as_bytes())?;
+        files::write_unsynced(path, compiled)
+    }
 
     fn find(&self, engine: &Engine, path: &Path) -> Option<Component> {
         if !self.is_own(path) {
@@ -163,7 +185,8 @@ impl CompileCache {
 
     /// Whether there is an entry, and this host (or one that shares its cache) wrote it.
     fn is_own(&self, path: &Path) -> bool {
-        let (Ok(mac), Ok(compiled)) = (fs::read(mac_path(path)), fs::read(path)) else {
+        let read = |path: &Path| files::read_regular(path);
+        let (Ok(mac), Ok(compiled)) = (read(&mac_path(path)), read(path)) else {
             return false;
         };
         // `blake3::Hash` compares in constant time.
@@ -189,7 +212,7 @@ impl CompileCache {
 impl std::fmt::Debug for CompileCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("CompileCache")
-            .field("folder", &self.folder)
+            .field("folder", &self.kept.folder)
             .finish_non_exhaustive()
     }
 }
@@ -210,7 +233,7 @@ fn now() -> SystemTime {
 /// The time of the file tells when it was used last.
 fn note_use(path: &Path) {
     // What cannot be noted only goes earlier.
-    let _ = File::open(path).and_then(|file| file.set_modified(now()));
+    let _ = files::open_regular(path).and_then(|file| file.set_modified(now()));
 }
 
 /// All entries of a folder, by name.
@@ -267,5 +290,37 @@ impl Hasher for Blake3Hasher {
 
     fn write(&mut self, bytes: &[u8]) {
         self.0.update(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::poll;
+
+    /// A component with nothing in it.
+    const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+    #[tokio::test]
+    async fn who_looks_for_an_entry_does_not_hash_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let compiler = Compiler {
+            program: "/no/such/compiler".into(),
+            args: Vec::new(),
+            memory_bytes: 0,
+            cpu_s: 0,
+        };
+        let cache = CompileCache::open(folder.path().to_owned(), compiler, 0).unwrap();
+        let host = crate::engine::Host::new(1).unwrap();
+        let version = Version::of(EMPTY);
+        let name = format!("{version}-{}.cwasm", compatibility(&host.engine));
+        let compiled = host.engine.precompile_component(EMPTY).unwrap();
+        cache
+            .kept
+            .add(&folder.path().join(name), &compiled)
+            .unwrap();
+        let mut load = Box::pin(cache.load((&host.engine, host.metering), &version, EMPTY));
+        assert!(poll!(&mut load).is_pending());
+        load.await.unwrap();
     }
 }

@@ -35,7 +35,7 @@ impl ContentStore {
     pub(crate) fn keep(&self, version: &Version, bytes: &[u8]) -> io::Result<()> {
         let _alone = self.changing.lock();
         let path = self.path(version);
-        if path.exists() {
+        if path.is_file() {
             return Ok(());
         }
         files::write_whole(&path, bytes)
@@ -67,7 +67,7 @@ impl ContentStore {
 
     /// The bytes of a version, checked against its name.
     pub(crate) fn read(&self, version: &Version) -> io::Result<Vec<u8>> {
-        let bytes = std::fs::read(self.path(version))?;
+        let bytes = files::read_regular(&self.path(version))?;
         if Version::of(&bytes) == *version {
             return Ok(bytes);
         }

@@ -1,9 +1,18 @@
-//! Files that must be whole or not there.
+//! Files that must be whole or not there, and files that must be regular ones.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use rustix::fs::OFlags;
+use std::fs::{self, File, Metadata, OpenOptions};
+use std::io::{self, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::Path;
+
+/// Do what keeps the disk or a core busy for long on a thread on which no request waits. It is done to its end, also if nobody
+/// waits for it any more.
+pub(crate) async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> io::Result<T> {
+    tokio::task::spawn_blocking(work).await?
+}
 
 /// A folder that only we can enter.
 ///
@@ -14,6 +23,47 @@ pub fn private_folder(path: &Path) -> io::Result<()> {
         .recursive(true)
         .mode(0o700)
         .create(path)
+}
+
+/// Open a file for reading, if it is a regular one: a pipe or a device in its place could keep us waiting for as long as it likes.
+///
+/// # Errors
+/// If it cannot be opened, or is none.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    // Looked at twice: to open a device may do something already, and what is there may change before it is opened.
+    expect_regular(&path.metadata()?)?;
+    let file = open_flagged(path, OFlags::NONBLOCK)?;
+    expect_regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+fn expect_regular(found: &Metadata) -> io::Result<()> {
+    if found.is_file() {
+        return Ok(());
+    }
+    Err(io::Error::other("it is not a regular file"))
+}
+
+/// All of a file, if it is a regular one.
+///
+/// # Errors
+/// If it is none, or cannot be read.
+pub(crate) fn read_regular(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open_regular(path)?;
+    let mut bytes = Vec::with_capacity(usize::try_from(file.metadata()?.len()).unwrap_or(0));
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Open a folder, and nothing else.
+pub(crate) fn open_folder(path: &Path) -> io::Result<File> {
+    open_flagged(path, OFlags::DIRECTORY)
+}
+
+fn open_flagged(path: &Path, flags: OFlags) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    let flags = flags.bits().cast_signed();
+    options.read(true).custom_flags(flags).open(path)
 }
 
 /// When a file is on the disk.
@@ -96,7 +146,9 @@ pub fn read_or_make_key(path: &Path) -> io::Result<[u8; 32]> {
             _ => {}
         }
     }
-    fs::read(path)?.try_into().map_err(|_| {
+    let named =
+        |error: io::Error| io::Error::new(error.kind(), format!("{}: {error}", path.display()));
+    read_regular(path).map_err(named)?.try_into().map_err(|_| {
         io::Error::new(
             io::ErrorKind::InvalidData,
             format!(

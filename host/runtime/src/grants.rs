@@ -16,9 +16,20 @@ pub fn key_of(plugin: &str) -> String {
     if !plugin.is_empty() && plugin.bytes().all(bare) {
         return plugin.to_owned();
     }
+    quoted(plugin)
+}
+
+/// A text as a value of the configuration.
+fn quoted(text: &str) -> String {
     // A string of JSON is a basic string of TOML, but for the one control character that JSON does not escape.
-    let quoted = serde_json::Value::from(plugin).to_string();
+    let quoted = serde_json::Value::from(text).to_string();
     quoted.replace('\u{7f}', "\\u007f")
+}
+
+/// `key = [entry, entry]`.
+fn line(key: &str, entries: impl Iterator<Item = String>) -> String {
+    let entries: Vec<_> = entries.collect();
+    format!("{key} = [{}]", entries.join(", "))
 }
 
 /// What one plugin may reach.
@@ -78,6 +89,46 @@ pub struct HostGrant {
     /// Certificates (DER) of the authorities that the host's own must come from. Empty: the public ones.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub authorities: Vec<Vec<u8>>,
+    /// The file that these were read from: only its name in the configuration, and no part of the print.
+    #[serde(skip)]
+    pub ca_file: Option<PathBuf>,
+}
+
+impl DirectoryGrant {
+    /// As an entry of the configuration.
+    fn entry(&self) -> String {
+        let (host, guest) = (quoted(&self.host.to_string_lossy()), quoted(&self.guest));
+        let write = if self.write { ", write = true" } else { "" };
+        format!("{{ host = {host}, guest = {guest}{write} }}")
+    }
+}
+
+impl HostGrant {
+    /// As an entry of the configuration.
+    fn entry(&self) -> String {
+        let url = quoted(&self.to_string());
+        if self.addresses.is_empty() && self.ca_file.is_none() {
+            return url;
+        }
+        let mut entry = format!("{{ url = {url}");
+        if !self.addresses.is_empty() {
+            let address = |net: &IpNet| match net.prefix_len() == net.max_prefix_len() {
+                true => quoted(&net.addr().to_string()),
+                false => quoted(&net.to_string()),
+            };
+            let addresses: Vec<_> = self.addresses.iter().map(address).collect();
+            entry.push_str(&format!(", addresses = [{}]", addresses.join(", ")));
+        }
+        if let Some(file) = &self.ca_file {
+            let file = quoted(&file.to_string_lossy());
+            entry.push_str(&format!(", ca_file = {file}"));
+        }
+        entry + " }"
+    }
+
+    fn is_of(&self, other: &Self) -> bool {
+        (self.tls, &self.host, self.port) == (other.tls, &other.host, other.port)
+    }
 }
 
 impl fmt::Display for HostGrant {
@@ -123,6 +174,26 @@ impl Default for Ask {
 pub struct GrantsPrint([u8; 16]);
 
 impl Grants {
+    /// The line of the configuration that grants these folders, and one more, or more of one of them.
+    pub(crate) fn line_with_folder(&self, more: &DirectoryGrant) -> String {
+        let mut folders = self.directories.clone();
+        match folders.iter_mut().find(|known| known.guest == more.guest) {
+            Some(known) => known.write |= more.write,
+            None => folders.push(more.clone()),
+        }
+        line("directories", folders.iter().map(DirectoryGrant::entry))
+    }
+
+    /// The line that grants these hosts, and one more, or more addresses of one of them.
+    pub(crate) fn line_with_host(&self, more: &HostGrant) -> String {
+        let mut hosts = self.hosts.clone();
+        match hosts.iter_mut().find(|known| known.is_of(more)) {
+            Some(known) => known.addresses.extend(&more.addresses),
+            None => hosts.push(more.clone()),
+        }
+        line("hosts", hosts.iter().map(HostGrant::entry))
+    }
+
     /// The print of these grants, values of variables included.
     pub fn print(&self) -> GrantsPrint {
         let Self {
@@ -202,6 +273,7 @@ mod tests {
             port,
             addresses: Vec::new(),
             authorities: Vec::new(),
+            ca_file: None,
         };
         for (grant, text) in [
             (host(true, "a.test", 443), "https://a.test"),

@@ -62,7 +62,7 @@ pub(crate) struct History {
 
 impl History {
     pub(crate) fn open(path: PathBuf, versions_max: usize) -> io::Result<Self> {
-        let pages = match std::fs::read(&path) {
+        let pages = match files::read_regular(&path) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(|error| {
                 let message = format!("it is no history of plugins ({error}); remove it, which forgets what could be rolled back to, and start again");
                 io::Error::new(io::ErrorKind::InvalidData, message)

@@ -43,7 +43,7 @@ pub use call::{Call, Context, Work};
 pub use compile::{Compiler, child_main};
 pub use definitions::Change;
 pub use failure::{Exceeded, Failure};
-pub use files::{private_folder, read_or_make_key};
+pub use files::{open_regular, private_folder, read_or_make_key};
 pub use grants::{Ask, DirectoryGrant, Grants, GrantsPrint, HostGrant, Variable, key_of};
 pub use history::{Cause, Served};
 pub use limits::{Limit, Limits};

@@ -98,8 +98,11 @@ impl Loader {
     }
 
     /// What a component says of itself, without running it.
-    pub(crate) async fn inspect(&self, bytes: &[u8]) -> Result<Inspection, PluginError> {
-        let version = Version::of(bytes);
+    pub(crate) async fn inspect(
+        &self,
+        version: Version,
+        bytes: &[u8],
+    ) -> Result<Inspection, PluginError> {
         let component = self.compiled(&self.host, &version, bytes).await?;
         let engine = &self.host.engine;
         let ty = component.component_type();

@@ -115,6 +115,9 @@ pub enum PluginError {
     /// The file cannot be read.
     #[error("it cannot be read: {0}")]
     Read(String),
+    /// It is a link to a file that is not there.
+    #[error("it is a link to {0}, which is not there")]
+    Dangling(String),
     /// It is larger than is allowed.
     #[error("it has {bytes} bytes; at most {bytes_max} are allowed (limits.component_bytes)")]
     TooLarge {

@@ -13,6 +13,7 @@ use crate::content::ContentStore;
 use crate::contract::InputRequest;
 use crate::engine::Host;
 use crate::failure::Failure;
+use crate::files;
 use crate::grants::Grants;
 use crate::history::History;
 use crate::limits::Limits;
@@ -27,6 +28,7 @@ use arc_swap::ArcSwap;
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::convert::Infallible;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -144,7 +146,7 @@ pub(crate) struct Inner {
     pub(crate) settings: Settings,
     host: Arc<Host>,
     pub(crate) loader: Loader,
-    pub(crate) content: ContentStore,
+    pub(crate) content: Arc<ContentStore>,
     pub(crate) history: History,
     pub(crate) admission: Arc<Admission>,
     snapshot: ArcSwap<Snapshot>,
@@ -189,7 +191,7 @@ impl Runtime {
             },
             settings,
             host,
-            content,
+            content: Arc::new(content),
             history,
             admission: Arc::new(admission),
             snapshot: ArcSwap::default(),
@@ -287,8 +289,7 @@ impl Runtime {
     /// # Errors
     /// Why it would not be served.
     pub async fn check_file(&self, path: &Path) -> Result<Plugin, PluginError> {
-        let bytes = self.inner.read_component(path).await?;
-        let version = Version::of(&bytes);
+        let (version, bytes) = self.inner.read_component(path).await?;
         self.inner.load(&plugin_name(path), version, &bytes).await
     }
 
@@ -297,17 +298,19 @@ impl Runtime {
     /// # Errors
     /// If it is no component that compiles.
     pub async fn inspect_file(&self, path: &Path) -> Result<Inspection, PluginError> {
-        let bytes = self.inner.read_component(path).await?;
-        self.inner.loader.inspect(&bytes).await
+        let (version, bytes) = self.inner.read_component(path).await?;
+        self.inner.loader.inspect(version, &bytes).await
     }
 }
 
 /// The name of the plugin in this file.
 pub(crate) fn plugin_name(path: &Path) -> String {
-    path.file_stem()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned()
+    let name = path.file_stem().unwrap_or_default();
+    match name.to_str() {
+        Some(name) => name.to_owned(),
+        // It is refused, but under a name of its own.
+        None => name.as_encoded_bytes().escape_ascii().to_string(),
+    }
 }
 
 impl Inner {
@@ -315,21 +318,36 @@ impl Inner {
         self.snapshot.load_full()
     }
 
-    /// The bytes of a component file, if it is a regular file and not too large.
-    pub(crate) async fn read_component(&self, path: &Path) -> Result<Vec<u8>, PluginError> {
-        let read = |error: std::io::Error| PluginError::Read(error.to_string());
-        let metadata = tokio::fs::metadata(path).await.map_err(read)?;
-        if !metadata.is_file() {
-            return Err(PluginError::Read("it is not a regular file".to_owned()));
+    /// The bytes of a component file, if it is a regular file and not too large, and the version that they are.
+    pub(crate) async fn read_component(
+        &self,
+        path: &Path,
+    ) -> Result<(Version, Vec<u8>), PluginError> {
+        if path.file_stem().is_some_and(|name| name.to_str().is_none()) {
+            let problem = "its name is not UTF-8; give it another one".to_owned();
+            return Err(PluginError::Read(problem));
         }
         let bytes_max = self.settings.component_bytes_max;
-        if metadata.len() > bytes_max {
-            return Err(PluginError::TooLarge {
-                bytes: metadata.len(),
-                bytes_max,
-            });
-        }
-        tokio::fs::read(path).await.map_err(read)
+        let path = path.to_owned();
+        let read = move || {
+            let file = match files::open_regular(&path) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound && path.is_symlink() => {
+                    let to = std::fs::read_link(&path)?;
+                    return Ok(Err(PluginError::Dangling(to.display().to_string())));
+                }
+                opened => opened?,
+            };
+            let bytes = file.metadata()?.len();
+            if bytes > bytes_max {
+                return Ok(Err(PluginError::TooLarge { bytes, bytes_max }));
+            }
+            let mut component = Vec::with_capacity(usize::try_from(bytes).unwrap_or(0));
+            // It may grow meanwhile; then it is read again.
+            file.take(bytes_max).read_to_end(&mut component)?;
+            Ok(Ok((Version::of(&component), component)))
+        };
+        let failed = |error: std::io::Error| PluginError::Read(error.to_string());
+        files::aside(read).await.map_err(failed)?
     }
 
     pub(crate) async fn plugin_by_version(
@@ -345,7 +363,9 @@ impl Inner {
         if let Some(plugin) = self.in_memory(name, version) {
             return Ok(plugin);
         }
-        let bytes = self.content.read(version).map_err(|error| {
+        let (content, wanted) = (self.content.clone(), version.clone());
+        let read = files::aside(move || content.read(&wanted)).await;
+        let bytes = read.map_err(|error| {
             PluginError::Storage(format!("version {version} of {name}: {error}"))
         })?;
         let plugin = Arc::new(self.load(name, version.clone(), &bytes).await?);
@@ -366,8 +386,9 @@ impl Inner {
     }
 
     /// Keep the bytes of a component. They are on disk when this returns.
-    pub(crate) fn keep(&self, version: &Version, bytes: &[u8]) -> Result<(), PluginError> {
-        let kept = self.content.keep(version, bytes);
+    pub(crate) async fn keep(&self, version: &Version, bytes: Vec<u8>) -> Result<(), PluginError> {
+        let (content, version) = (self.content.clone(), version.clone());
+        let kept = files::aside(move || content.keep(&version, &bytes)).await;
         kept.map_err(|error| PluginError::Storage(error.to_string()))
     }
 

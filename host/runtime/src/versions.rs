@@ -53,9 +53,8 @@ impl Inner {
     pub(crate) async fn look_at(&self, path: &Path) -> Look {
         let name = plugin_name(path);
         let (version, found) = match self.read_component(path).await {
-            Ok(bytes) => {
-                let version = Version::of(&bytes);
-                let found = self.find(&name, &version, &bytes).await;
+            Ok((version, bytes)) => {
+                let found = self.find(&name, &version, bytes).await;
                 (Some(version), found)
             }
             Err(error) => (None, Err(error)),
@@ -73,7 +72,7 @@ impl Inner {
         &self,
         name: &str,
         version: &Version,
-        bytes: &[u8],
+        bytes: Vec<u8>,
     ) -> Result<Found, PluginError> {
         if self.served_version(name).as_ref() == Some(version) {
             return Ok(Found::Served(version.clone()));
@@ -87,10 +86,10 @@ impl Inner {
         {
             return withheld(Why::RolledBack, None);
         }
-        let plugin = Arc::new(self.load(name, version.clone(), bytes).await?);
+        let plugin = Arc::new(self.load(name, version.clone(), &bytes).await?);
         // In use from here on: what is kept already is not removed any more.
         self.remember_former(&plugin);
-        self.keep(version, bytes)?;
+        self.keep(version, bytes).await?;
         match self.unapproved(&plugin).await {
             Some(changes) => withheld(Why::Pinned(changes), Some(plugin)),
             None => Ok(Found::New(plugin)),
@@ -131,9 +130,9 @@ impl Inner {
         let snapshot = self.current();
         let wanted = match found {
             Ok(Found::Withheld(..)) => true,
+            Ok(Found::Served(_) | Found::New(_)) | Err(PluginError::Dangling(_)) => false,
             // A file that was removed and comes back broken brings nothing back.
             Err(_) => !snapshot.settled,
-            Ok(Found::Served(_) | Found::New(_)) => false,
         };
         if !wanted || snapshot.plugins.contains_key(name) {
             return None;
@@ -218,6 +217,10 @@ impl Inner {
     }
 
     fn refuse(&self, name: String, version: Option<Version>, reason: PluginError) {
+        // A link without its file is a file that was removed.
+        if matches!(reason, PluginError::Dangling(_)) && self.served_version(&name).is_some() {
+            self.remove(&name);
+        }
         let still_serving = self.served_version(&name);
         match &still_serving {
             Some(version) => {

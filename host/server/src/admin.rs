@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use client::order;
 pub(crate) use socket::{Socket, serve};
-pub(crate) use text::{changes_text, history_text, list_text};
+pub(crate) use text::{changes_text, history_text, list_text, plain_text};
 
 /// The longest line of an order, in bytes: names of plugins are names of files.
 const ORDER_BYTES_MAX: u64 = 4 << 10;

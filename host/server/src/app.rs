@@ -20,6 +20,7 @@ use anyhow::Context as _;
 use longshore_runtime::{Compiler, Runtime};
 use longshore_store::DiskStore;
 use longshore_tasks::{Clock, Engine, Ports, SystemClock};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::fmt;
 use std::io::ErrorKind;
@@ -30,7 +31,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
-use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
@@ -84,7 +84,7 @@ pub(crate) struct App {
     /// What guests of plain calls hold that wait in memory for answers.
     pub(crate) waiting_room: WaitingRoom,
     /// Guests that wait in memory for answers of older clients.
-    pub(crate) lingering: Arc<Semaphore>,
+    pub(crate) lingering: WaitingRoom,
     /// How often each caller calls tools.
     pub(crate) call_rate: CallRate,
     /// What is served; one value at a time.
@@ -196,14 +196,16 @@ impl App {
             store: Arc::new(store),
             runner: Arc::new(GuestRunner::new(runtime.clone(), results.clone())),
             clock: clock.clone(),
-            failures: Arc::new(Wording),
+            failures: Arc::new(Wording {
+                waiting_bytes_max: config.tasks.waiting_bytes_max,
+            }),
         };
         let engine = Engine::start(ports, engine_settings(&config)).await?;
         runtime.serve_directory();
         let listen = &config.listening;
         let hub = Hub::new(listen.streams_max, listen.streams_per_client_max);
         let sessions = Sessions::new(config.sessions.clone());
-        let lingering = Arc::new(Semaphore::new(lingering_max(&config)));
+        let lingering = WaitingRoom::new(lingering_max(&config) as u64);
         let waiting_room = WaitingRoom::new(config.tasks.waiting_bytes_max);
         let call_rate = CallRate::new(config.host.calls_per_minute);
         Ok(Self {
@@ -360,13 +362,22 @@ async fn follow_plugins(app: Arc<App>) {
     }
 }
 
-/// Settings of a plugin that is not there: a slip of the pen, and a limit that does not hold.
+/// Settings of a plugin or a tool that is not there: a slip of the pen, and a limit that does not hold.
 async fn name_unknown_plugins(app: Arc<App>) {
     start::over(&app).await;
     let snapshot = app.runtime.snapshot();
-    for name in app.config.plugins.keys() {
+    for (name, own) in &app.config.plugins {
         if !snapshot.plugins.contains_key(name) && !snapshot.refused.contains_key(name) {
             tracing::warn!(plugin = %name, "the configuration names a plugin that is not there: plugins.{name}");
+        }
+        let Some(plugin) = snapshot.plugins.get(name) else {
+            continue;
+        };
+        let named: BTreeSet<_> = own.task_support.keys().chain(own.on_crash.keys()).collect();
+        for tool in named {
+            if !plugin.tools.iter().any(|served| served.name == *tool) {
+                tracing::warn!(plugin = %name, tool, "the configuration names a tool that the plugin does not have (names stand there without their prefix): plugins.{name}.tools.{tool}");
+            }
         }
     }
 }

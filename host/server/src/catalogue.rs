@@ -3,6 +3,7 @@
 //! One immutable value for each generation of the runtime's snapshot. What is wrong with one entry leaves out that entry, with
 //! a line in the log; the others are served. It must not know of requests.
 //!
+//! - `collision`: two entries of one name.
 //! - `cursor`: places in a list.
 //! - `header`: arguments that are mirrored into headers.
 //! - `offer`: what one plugin offers.
@@ -10,6 +11,7 @@
 //! - `served`: the catalogue that is served, and those before it.
 //! - `shelf`: entries of one kind.
 
+mod collision;
 pub(crate) mod cursor;
 pub(crate) mod header;
 mod offer;
@@ -20,8 +22,9 @@ mod shelf;
 mod tool;
 
 use crate::config::Config;
+use collision::Collision;
 use longshore_runtime::{Plugin, Snapshot, Version};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 pub(crate) use offer::{Counts, LeftOut, Offer};
@@ -48,6 +51,8 @@ pub(crate) struct Catalogue {
     pub(crate) settled: bool,
     /// All that each plugin offers, also under names that another plugin has taken.
     plugins: BTreeMap<String, Offer>,
+    /// What is left out for that.
+    collisions: BTreeSet<Collision>,
     /// What a client is told first.
     greeting: OnceLock<String>,
 }
@@ -72,13 +77,15 @@ impl Catalogue {
         // In the order of their names: of two entries with one name the plugin with the first name wins.
         for plugin in snapshot.plugins.values() {
             let offer = unchanged(plugin).unwrap_or_else(|| Offer::build(plugin, config));
-            catalogue.tools.put(&offer.tools);
-            catalogue.prompts.put(&offer.prompts);
-            catalogue.resources.put(&offer.resources);
-            catalogue.templates.put(&offer.templates);
+            let lost = &mut catalogue.collisions;
+            lost.extend(catalogue.tools.put(&offer.tools));
+            lost.extend(catalogue.prompts.put(&offer.prompts));
+            lost.extend(catalogue.resources.put(&offer.resources));
+            lost.extend(catalogue.templates.put(&offer.templates));
             catalogue.completes |= plugin.completes;
             catalogue.plugins.insert(plugin.name.clone(), offer);
         }
+        collision::tell(&catalogue.collisions, &former.collisions);
         catalogue.tools.seal();
         catalogue.prompts.seal();
         catalogue.resources.seal();

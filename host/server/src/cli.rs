@@ -266,7 +266,7 @@ fn told(answer: &Value, json: bool, text: fn(&Value) -> String) -> anyhow::Resul
 }
 
 fn served(answer: &Value) -> anyhow::Result<String> {
-    let text = |name: &str| answer[name].as_str().unwrap_or_default();
+    let text = |name: &str| admin::plain_text(answer[name].as_str().unwrap_or_default());
     Ok(format!(
         "{} {} is served now",
         text("name"),

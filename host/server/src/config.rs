@@ -115,7 +115,7 @@ pub(crate) enum ConfigError {
         error: std::io::Error,
     },
     /// It is no TOML, has an unknown key, or a value of the wrong type.
-    #[error("the configuration{}: {error}", in_file(.path.as_deref()))]
+    #[error("the configuration{}: {}", in_file(.path.as_deref()), worded(.error))]
     Syntax {
         /// Which file.
         path: Option<PathBuf>,
@@ -151,6 +151,25 @@ pub(crate) enum ConfigError {
 fn in_file(path: Option<&Path>) -> String {
     path.map(|path| format!(" {}", path.display()))
         .unwrap_or_default()
+}
+
+/// The parser's words, without the names of our types.
+fn worded(error: &toml::de::Error) -> String {
+    let (whole, message) = (error.to_string(), error.message());
+    let Some((what, expected)) = message.rsplit_once(", expected ") else {
+        return whole;
+    };
+    let expected = match expected {
+        "a sequence" => "a list",
+        "a map" => "a table",
+        "path string" => "a path",
+        "u16" | "u32" | "u64" | "usize" => "a whole number, not below 0 and not too large",
+        of_ours if of_ours.starts_with("struct ") => "a table",
+        other => other,
+    };
+    // Behind the lines of the file, which may say the same.
+    let at = whole.rfind(message).unwrap_or(whole.len());
+    format!("{}{what}, expected {expected}\n", &whole[..at])
 }
 
 impl Config {
@@ -315,6 +334,39 @@ mod tests {
             ("[store]\nengin = \"redb\"", "engin"),
         ] {
             assert!(error(text).contains(key), "{}", error(text));
+        }
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_told_in_words() {
+        for (text, words) in [
+            ("http = 3", "integer `3`, expected a table"),
+            ("[plugins]\na = 1", "integer `1`, expected a table"),
+            ("[plugins.a]\ngrants = 3", "integer `3`, expected a table"),
+            ("[auth]\ntokens = 3", "integer `3`, expected a list"),
+            ("data_dir = 3", "integer `3`, expected a path"),
+            (
+                "[tasks]\nttl_ms = -1 # expected u64",
+                "expected a whole number, not below 0",
+            ),
+            (
+                "[plugins.a.grants]\nhosts = [3]",
+                "\"https://api.example.com\"",
+            ),
+            (
+                "[plugins.a.grants]\nhosts = [{ ur = \"x\" }]",
+                "\"https://api.example.com\"",
+            ),
+            (
+                "[limits]\nqueued_calls = 99999999999",
+                "limits.queued_calls is 99999999999; it must be a whole number, at most 4294967295",
+            ),
+        ] {
+            let said = error(text);
+            assert!(said.contains(words), "{text}: {said}");
+            for ours in ["struct ", "Written", "enum ", "expected u64\n"] {
+                assert!(!said.replace("# expected u64", "").contains(ours), "{said}");
+            }
         }
     }
 

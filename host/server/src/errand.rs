@@ -38,12 +38,8 @@ impl Errand {
     /// # Errors
     /// -32603 if the system has no random numbers.
     pub(crate) fn new_call(&self) -> Result<Call, WireError> {
-        Call::begin(self.work.clone(), self.context(), self.plugin.terms()).map_err(|error| {
-            WireError::internal(
-                "entropy",
-                format!("the system has no random numbers: {error}"),
-            )
-        })
+        Call::begin(self.work.clone(), self.context(), self.plugin.terms())
+            .map_err(no_random_numbers)
     }
 
     /// What the guest is told of its caller.
@@ -109,6 +105,11 @@ impl Errand {
                 .saturating_add(app.config.host.input_time_ms),
         }
     }
+}
+
+pub(crate) fn no_random_numbers(error: impl std::fmt::Display) -> WireError {
+    let message = format!("the system has no random numbers: {error}");
+    WireError::internal("entropy", message)
 }
 
 /// Who speaks in this work.

@@ -55,8 +55,37 @@ pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
     }
 }
 
-/// The error of a task that the engine ended.
-pub(crate) fn of_task(reason: Reason, speaker: &Speaker) -> WireError {
+/// What bounds the calls that wait for answers and cannot leave memory.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum WaitingLimit {
+    /// What their guests hold.
+    Bytes(u64),
+    /// How many plain ones there are at once.
+    Calls(u64),
+}
+
+/// The error of a call that asked and has to stay in memory, where its like hold all they may.
+pub(crate) fn no_room(speaker: &Speaker, limit: WaitingLimit) -> WireError {
+    let (name, value, remedy) = match limit {
+        WaitingLimit::Bytes(max) => (
+            "tasks.waiting_bytes_max",
+            max,
+            " (the operator can raise it)",
+        ),
+        WaitingLimit::Calls(max) => ("parked_calls", max, ""),
+    };
+    let mut data = data(Reason::NoRoom.as_str(), speaker);
+    data["limit"] = name.into();
+    data["value"] = value.into();
+    let message = format!(
+        "{speaker} asked, but the calls that wait for answers and cannot leave memory take all that they may: {name} = {value}, half of it for the plugin {}; check what it did, then call again later{remedy}",
+        speaker.plugin
+    );
+    internal(message, &data)
+}
+
+/// The error of a task that the engine ended. `waiting_bytes_max` is what its guests had to wait in.
+pub(crate) fn of_task(reason: Reason, speaker: &Speaker, waiting_bytes_max: u64) -> WireError {
     let message = match reason {
         Reason::Expired => {
             "the task ended at its time to live; call again, or ask for less at once".to_owned()
@@ -70,9 +99,7 @@ pub(crate) fn of_task(reason: Reason, speaker: &Speaker) -> WireError {
         Reason::Diverged => format!(
             "{speaker} asked something else when it was run again; call it again, and if it stays, tell its author"
         ),
-        Reason::NoRoom => format!(
-            "{speaker} asked, but the calls that wait for answers and cannot leave memory take all that the server has for them; check what it did, then call again later (the operator can raise tasks.waiting_bytes_max)"
-        ),
+        Reason::NoRoom => return no_room(speaker, WaitingLimit::Bytes(waiting_bytes_max)),
         _ => format!("the run of {speaker} broke down in the server; see its log"),
     };
     internal(message, &data(reason.as_str(), speaker))
@@ -116,8 +143,10 @@ fn raised(error: &RpcError, refused: ClientFeatures, speaker: &Speaker) -> WireE
         );
     }
     let reserved = (-32768..=-32000).contains(&code);
-    let allowed = !reserved || code == INVALID_PARAMS || code == INTERNAL_ERROR;
-    if allowed {
+    // These two are the host's too, so their data must not say what only the host's says.
+    let shared = code == INVALID_PARAMS || code == INTERNAL_ERROR;
+    let forged = own.as_ref().is_some_and(speaks_as_host);
+    if !reserved || (shared && !forged) {
         let wire = WireError::new(code, error.message.clone());
         return match own {
             Some(own) => wire.with_data(&own),
@@ -125,11 +154,21 @@ fn raised(error: &RpcError, refused: ClientFeatures, speaker: &Speaker) -> WireE
         };
     }
     let mut data = data("raised", speaker);
-    data["code"] = code.into();
+    if !shared {
+        data["code"] = code.into();
+    }
     if let Some(own) = own {
         data["data"] = own;
     }
-    internal(error.message.clone(), &data)
+    let code = if shared { code } else { INTERNAL_ERROR };
+    WireError::new(code, error.message.clone()).with_data(&data)
+}
+
+/// Whether a client could take this for the data of one of the host's own errors.
+fn speaks_as_host(data: &Value) -> bool {
+    ["reason", "plugin"]
+        .iter()
+        .any(|member| data.get(member).is_some())
 }
 
 /// What a client would declare to have these features, in the shape of its capabilities.
@@ -218,6 +257,33 @@ mod tests {
             assert_eq!(wire["data"]["code"], code);
             assert_eq!(wire["data"]["data"], json!([1]));
         }
+    }
+
+    #[test]
+    fn a_guest_does_not_speak_as_the_host() {
+        let raised = |code, data: &str| {
+            payload(&Failure::Raised {
+                error: RpcError {
+                    code,
+                    message: "m".to_owned(),
+                    data: Some(data.to_owned()),
+                },
+                refused: ClientFeatures::empty(),
+            })
+        };
+        for code in [-32602, -32603] {
+            for own in [
+                json!({"reason": "limit", "plugin": "other"}),
+                json!({"plugin": 1}),
+            ] {
+                let wire = raised(code, &own.to_string());
+                let told = json!({"reason": "raised", "plugin": "p", "tool": "t", "data": own});
+                assert_eq!((&wire["code"], &wire["data"]), (&code.into(), &told));
+            }
+            assert_eq!(raised(code, r#"{"uri":"x"}"#)["data"], json!({"uri": "x"}));
+        }
+        // No error of the host has this code.
+        assert_eq!(raised(7, r#"{"reason":1}"#)["data"], json!({"reason": 1}));
     }
 
     #[test]

@@ -9,11 +9,11 @@
 use crate::answer;
 use crate::app::App;
 use crate::call::{birth, handle, task_call};
-use crate::errand::{Errand, speaker};
+use crate::errand::{Errand, no_random_numbers, speaker};
 use crate::failure;
 use crate::legacy::session::Session;
 use crate::outcome::{Notices, Outcome};
-use crate::parked::{ParkedCall, ParkedCalls};
+use crate::parked::{NotParked, ParkedCall, ParkedCalls};
 use crate::runner::{self, Adopted, TaskRun};
 use crate::seal::State;
 use crate::task_methods;
@@ -367,8 +367,9 @@ impl<'a> Following<'a> {
         let questions = checkpoint.questions.iter();
         let asked = questions.map(|asked| session.ask(&asked.request, patience, notices));
         let mut asked = Box::pin(join_all(asked));
-        let place = app.lingering.clone().try_acquire_owned().ok();
-        let room = app.waiting_room.take(self.run.held_bytes());
+        let place = app.lingering.take(&self.plugin.name, 1);
+        let bytes = self.run.held_bytes() as u64;
+        let room = app.waiting_room.take(&self.plugin.name, bytes);
         let stays = Duration::from_millis(app.config.tasks.linger_ms);
         let linger = place.zip(room).map(|place| (place, stays));
         let Some(record) = checkpoint.record.clone() else {
@@ -397,7 +398,7 @@ impl<'a> Following<'a> {
     /// The client is asked; what is needed to go on goes with the question.
     fn ask_client(self) -> Result<Outcome, WireError> {
         let app = self.app;
-        let busy = self.failed(&Failure::Busy { queued_max: 0 });
+        let speaker = speaker(&self.plugin, &self.call.work);
         let Some(checkpoint) = self.checkpoint else {
             return Err(WireError::internal("broken", "a question got lost"));
         };
@@ -422,22 +423,28 @@ impl<'a> Following<'a> {
                 answers: checkpoint.answers.clone(),
             })
         });
-        let state = sealed.or_else(|| {
-            let (plugin, call, run) = (self.plugin, self.call, self.run);
-            let room = app.waiting_room.take(run.held_bytes())?;
-            let parked = ParkedCall {
-                binding,
-                plugin,
-                call,
-                run,
-                checkpoint,
-                _room: room,
-            };
-            app.parked.park(parked, app.clock.now_ms())
-        });
+        let state = match sealed {
+            Some(sealed) => sealed,
+            None => {
+                let parked = ParkedCall {
+                    binding,
+                    plugin: self.plugin,
+                    call: self.call,
+                    run: self.run,
+                    checkpoint,
+                };
+                let parked = app
+                    .parked
+                    .park(parked, &app.waiting_room, app.clock.now_ms());
+                parked.map_err(|error| match error {
+                    NotParked::NoRoom(limit) => failure::no_room(&speaker, limit),
+                    NotParked::NoName(error) => no_random_numbers(error),
+                })?
+            }
+        };
         let result = Object::result("input_required")
             .value("inputRequests", &requests)
-            .value("requestState", &state.ok_or(busy)?);
+            .value("requestState", &state);
         Ok(Outcome::result(result.finish_result()))
     }
 }

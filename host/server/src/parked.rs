@@ -3,16 +3,17 @@
 //! Each is known by a random name that is good for one request, and ends when its time is over. It must not know how a call
 //! goes on.
 
+use crate::failure::WaitingLimit;
 use crate::seal::Binding;
-use crate::waiting_room::Taken;
+use crate::waiting_room::{Taken, WaitingRoom};
 use longshore_runtime::{Call, Plugin, Run};
 use longshore_tasks::Checkpoint;
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Calls that may be parked at once; each holds a guest in memory.
-const PARKED_MAX: usize = 64;
+/// Calls that may be parked at once, half of them of one plugin; each holds a guest in memory.
+const PARKED_MAX: u64 = 64;
 
 /// What the name of a parked call begins with in `requestState`. A sealed state is base64url, which has no dot.
 const PREFIX: &str = "parked.";
@@ -25,29 +26,68 @@ pub(crate) struct ParkedCall {
     pub(crate) call: Call,
     pub(crate) run: Run,
     pub(crate) checkpoint: Checkpoint,
-    /// For what its guest holds.
-    pub(crate) _room: Taken,
+}
+
+/// Why a call was not parked. It is ended.
+#[derive(Debug)]
+pub(crate) enum NotParked {
+    /// There is no room, by this limit.
+    NoRoom(WaitingLimit),
+    /// The system has no random numbers for a name.
+    NoName(getrandom::Error),
+}
+
+/// A parked call and what it takes.
+#[derive(Debug)]
+struct Kept {
+    parked: ParkedCall,
+    _place: Taken,
+    _room: Taken,
 }
 
 /// The calls that are parked.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct ParkedCalls {
-    by_name: Mutex<HashMap<String, ParkedCall>>,
+    places: WaitingRoom,
+    by_name: Mutex<HashMap<String, Kept>>,
+}
+
+impl Default for ParkedCalls {
+    fn default() -> Self {
+        Self {
+            places: WaitingRoom::new(PARKED_MAX),
+            by_name: Mutex::default(),
+        }
+    }
 }
 
 impl ParkedCalls {
-    /// Park a call; its `requestState` comes back. `None`: there is no room, and the call is ended.
-    pub(crate) fn park(&self, parked: ParkedCall, now_ms: u64) -> Option<String> {
+    /// Park a call, with room for what its guest holds; its `requestState` comes back.
+    ///
+    /// # Errors
+    /// If there is no room, or the system has no random numbers.
+    pub(crate) fn park(
+        &self,
+        parked: ParkedCall,
+        room: &WaitingRoom,
+        now_ms: u64,
+    ) -> Result<String, NotParked> {
+        self.sweep(now_ms);
+        let plugin = &parked.plugin.name;
+        let place = self.places.take(plugin, 1);
+        let place = place.ok_or(NotParked::NoRoom(WaitingLimit::Calls(PARKED_MAX)))?;
+        let taken = room.take(plugin, parked.run.held_bytes() as u64);
+        let taken = taken.ok_or(NotParked::NoRoom(WaitingLimit::Bytes(room.max())))?;
         let mut name = [0; 16];
-        getrandom::fill(&mut name).ok()?;
+        getrandom::fill(&mut name).map_err(NotParked::NoName)?;
         let state = format!("{PREFIX}{}", hex::encode(name));
-        let mut by_name = self.by_name.lock();
-        by_name.retain(|_, parked| parked.binding.expires_ms >= now_ms);
-        if by_name.len() >= PARKED_MAX {
-            return None;
-        }
-        by_name.insert(state.clone(), parked);
-        Some(state)
+        let kept = Kept {
+            parked,
+            _place: place,
+            _room: taken,
+        };
+        self.by_name.lock().insert(state.clone(), kept);
+        Ok(state)
     }
 
     /// Whether this state names a parked call, now or ever.
@@ -70,15 +110,16 @@ impl ParkedCalls {
         by_name
             .get(state)
             .ok_or(gone)?
+            .parked
             .binding
             .admits(request, now_ms)?;
-        by_name.remove(state).ok_or(gone)
+        by_name.remove(state).map(|kept| kept.parked).ok_or(gone)
     }
 
     /// End the calls whose time is over.
     pub(crate) fn sweep(&self, now_ms: u64) {
         self.by_name
             .lock()
-            .retain(|_, parked| parked.binding.expires_ms >= now_ms);
+            .retain(|_, kept| kept.parked.binding.expires_ms >= now_ms);
     }
 }

@@ -313,12 +313,15 @@ pub(crate) fn typed_answers(asked: &[Question], answers: &[(String, Payload)]) -
 
 /// Words the engine's own failures.
 #[derive(Debug)]
-pub(crate) struct Wording;
+pub(crate) struct Wording {
+    /// What guests of tasks may hold in memory while they wait for answers.
+    pub(crate) waiting_bytes_max: u64,
+}
 
 impl tasks::Failures for Wording {
     fn error(&self, reason: Reason, call: &tasks::Call) -> Payload {
         let speaker = Speaker::of_task(call);
-        failure::of_task(reason, &speaker).to_json()
+        failure::of_task(reason, &speaker, self.waiting_bytes_max).to_json()
     }
 
     fn message(&self, error: &str) -> Option<String> {

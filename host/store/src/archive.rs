@@ -15,6 +15,7 @@
 //! the way out, a few on the way in.
 
 mod line;
+mod salvage;
 
 use std::io::{self, BufRead, Read as _, Write};
 use std::ops::ControlFlow;
@@ -25,7 +26,7 @@ use futures::{StreamExt as _, TryStreamExt as _, stream};
 use longshore_tasks::{Put, Store, StoreError, Stored, TaskId, codec};
 
 use crate::census::Census;
-use crate::engine::{Database, Scrutiny};
+use crate::engine::{Database, Scrutiny, caught};
 use crate::folder::{self, Lock, OpenError};
 use crate::record::{self, Head};
 use line::{About, End, Header, Line, Row};
@@ -145,9 +146,13 @@ impl Archive {
         mut tell: impl FnMut(&str),
     ) -> Result<Summary, ArchiveError> {
         line::write(out, &Header::now())?;
-        let summary = self.each(&mut tell, |id, head, stored| {
+        let row = |id: &TaskId, head: &Head, stored: &Stored| {
             line::write(out, &Row::new(id, head, stored))
-        })?;
+        };
+        let summary = match self.census {
+            Some(_) => self.each(&mut tell, row)?,
+            None => self.each_left(&mut tell, row)?,
+        };
         line::write(out, &End::of(&summary))?;
         out.flush()?;
         Ok(summary)
@@ -178,32 +183,66 @@ impl Archive {
     fn each(
         &self,
         tell: &mut impl FnMut(&str),
-        mut visit: impl FnMut(&TaskId, &Head, &Stored) -> io::Result<()>,
+        visit: impl FnMut(&TaskId, &Head, &Stored) -> io::Result<()>,
     ) -> Result<Summary, OpenError> {
         let mut summary = Summary::default();
         folder::look(&self.dir, || {
             let db = &*self.db;
-            db.scan(&record::head_range(None), &mut |key, sealed| {
-                match whole(db, key, sealed) {
-                    Ok((id, head, stored)) => {
-                        summary.tasks += 1;
-                        summary.unfinished += u64::from(head.unfinished);
-                        summary.bytes += stored.bytes.len() as u64;
-                        visit(&id, &head, &stored).map_err(|error| {
-                            StoreError::Unavailable(format!(
-                                "what was found cannot be written: {error}"
-                            ))
-                        })?;
-                    }
-                    Err(error) => {
-                        summary.damaged += 1;
-                        tell(&error.to_string());
-                    }
-                }
-                Ok(ControlFlow::Continue(()))
-            })
+            let show = &mut visitor(db, &mut summary, tell, visit);
+            db.scan(&record::head_range(None), show)
         })?;
         Ok(summary)
+    }
+
+    /// Visits every task that is whole, in a database of which parts may be unreadable.
+    fn each_left(
+        &self,
+        tell: &mut impl FnMut(&str),
+        visit: impl FnMut(&TaskId, &Head, &Stored) -> io::Result<()>,
+    ) -> Result<Summary, OpenError> {
+        let (db, mut summary, mut holes) = (&*self.db, Summary::default(), Vec::new());
+        folder::look(&self.dir, || {
+            let show = &mut visitor(db, &mut summary, tell, visit);
+            salvage::heads(db, &mut |error| holes.push(error.to_string()), show)
+        })?;
+        for error in &holes {
+            tell(&format!("a part of the database cannot be read: {error}"));
+        }
+        match caught(|| Census::read(db)) {
+            Ok(Some(census)) => {
+                let missing = census.tasks.saturating_sub(summary.tasks);
+                summary.damaged = summary.damaged.max(missing);
+            }
+            _ if holes.is_empty() => {}
+            _ => tell("how many tasks were lost there is not known"),
+        }
+        Ok(summary)
+    }
+}
+
+/// Counts what a scan shows, and has it visited if it is whole.
+fn visitor<'a>(
+    db: &'a dyn Database,
+    summary: &'a mut Summary,
+    tell: &'a mut impl FnMut(&str),
+    mut visit: impl FnMut(&TaskId, &Head, &Stored) -> io::Result<()> + 'a,
+) -> impl FnMut(&[u8], &[u8]) -> Result<ControlFlow<()>, StoreError> + 'a {
+    move |key, sealed| {
+        match caught(|| whole(db, key, sealed)) {
+            Ok((id, head, stored)) => {
+                summary.tasks += 1;
+                summary.unfinished += u64::from(head.unfinished);
+                summary.bytes += stored.bytes.len() as u64;
+                visit(&id, &head, &stored).map_err(|error| {
+                    StoreError::Unavailable(format!("what was found cannot be written: {error}"))
+                })?;
+            }
+            Err(error) => {
+                summary.damaged += 1;
+                tell(&error.to_string());
+            }
+        }
+        Ok(ControlFlow::Continue(()))
     }
 }
 

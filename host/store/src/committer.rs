@@ -143,7 +143,8 @@ impl Committer {
             }
         }
         let ended = self.tide.check();
-        self.tide.stop("it is closed".to_owned());
+        let closed = StoreError::Unavailable("it is closed".to_owned());
+        self.tide.stop(closed);
         self.window.shut();
         // The database is closed before that is said.
         self.db = None;
@@ -318,7 +319,7 @@ impl Committer {
         self.tide.launch(heads.into_keys());
         // Databases have panics on paths that are not ours to repair.
         let written = catch_unwind(AssertUnwindSafe(|| self.write(batch)));
-        let written = written.unwrap_or_else(|_| Err(io::Error::other("the database panicked")));
+        let written = written.unwrap_or_else(|_| Err(damage("the database panicked")));
         match written {
             Ok(()) => self.durable = self.census.sequence,
             Err(error) => self.fail(&error),
@@ -337,11 +338,21 @@ impl Committer {
 
     fn fail(&mut self, error: &io::Error) {
         tracing::error!(%error, dir = %self.dir.display(), "a write to the task store failed");
-        self.tide.fail(format!(
-            "a write in {} failed ({error}); it goes on when the disk has room and works",
-            self.dir.display()
-        ));
+        let dir = self.dir.display();
+        self.tide.fail(match error.kind() {
+            // A start does not look at all of a large database, so this may be the first word of it.
+            io::ErrorKind::InvalidData => StoreError::Corrupt(format!(
+                "a write in {dir} needs a part that cannot be read ({error}); stop the server, then put back a copy of the folder, or save what is left with `longshore store export --damaged`"
+            )),
+            _ => StoreError::Unavailable(format!(
+                "a write in {dir} failed ({error}); it goes on when the disk has room and works"
+            )),
+        });
         self.window.shut();
         self.db = None;
     }
+}
+
+fn damage(what: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
 }

@@ -19,6 +19,7 @@ use longshore_tasks::StoreError;
 use serde::Deserialize;
 
 use crate::folder::OpenError;
+use crate::regular;
 
 /// Which database keeps the tasks. A folder stays with the one it was made with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -124,6 +125,7 @@ impl StoreEngine {
         dir: &Path,
         scrutiny: Scrutiny,
     ) -> Result<Arc<dyn Database>, OpenError> {
+        regular::expect(&self.file(dir)).map_err(|error| OpenError::io(dir, error))?;
         Ok(match self {
             Self::Redb => Arc::new(on_redb::open(dir, scrutiny)?),
             Self::Sled => Arc::new(on_sled::open(dir)?),
@@ -149,6 +151,10 @@ impl fmt::Display for StoreEngine {
 
 /// Does something with a database that may be damaged in ways that make it panic.
 pub(crate) fn caught<T>(act: impl FnOnce() -> Result<T, StoreError>) -> Result<T, StoreError> {
-    let panicked = |_| Err(StoreError::Corrupt("the database panicked".to_owned()));
+    let panicked = |_| {
+        Err(StoreError::Corrupt(
+            "a part of the database cannot be understood (it panicked)".to_owned(),
+        ))
+    };
     catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(panicked)
 }

@@ -16,10 +16,13 @@ use longshore_tasks::StoreError;
 use crate::census::Census;
 use crate::engine::{Batch, Database, Scrutiny, StoreEngine, caught};
 use crate::mark::{self, Mark};
-use crate::{orphan, record};
+use crate::{orphan, record, regular};
 
 /// The newest format that is read.
 const FORMAT_MAX: u32 = 3;
+
+/// What stands before the number in the file `format`.
+const FORMAT_WORDS: &str = "longshore task store ";
 
 /// Format 1, on sled, had neither census nor mark; it gets them when it is opened.
 const FORMAT_WITHOUT_CENSUS: u32 = 1;
@@ -159,10 +162,23 @@ pub(crate) fn open(
 
 /// The database of the store in `dir`; none if there is nothing of a store.
 pub(crate) fn engine_of(dir: &Path) -> Result<Option<StoreEngine>, OpenError> {
+    let there = StoreEngine::found_in(dir);
     let found = match read_format(dir)? {
         Some(format) => StoreEngine::of_format(format),
-        None => StoreEngine::found_in(dir),
+        None => there,
     };
+    // One that was changed by hand must not send anybody to the wrong database.
+    if let (Some(named), Some(there)) = (found, there)
+        && named != there
+        && !named.folder(dir).exists()
+    {
+        let cause = format!(
+            "its file `format` names {named}, and its database is one of {there}: if nothing else was changed, write \
+             `{FORMAT_WORDS}{}` into that file",
+            there.format()
+        );
+        return Err(OpenError::damaged(dir, cause));
+    }
     // The mark alone says that there was one; whichever it was, its file is missing.
     Ok(found.or_else(|| mark::path(dir).exists().then(StoreEngine::default)))
 }
@@ -309,7 +325,7 @@ fn lock(dir: &Path) -> Result<Lock, OpenError> {
     let path = dir.join("lock");
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
-    let mut file = options.open(path).map_err(io)?;
+    let mut file = regular::open(&path, &mut options).map_err(io)?;
     match file.try_lock() {
         Ok(()) => {}
         Err(TryLockError::WouldBlock) => {
@@ -332,14 +348,14 @@ fn lock(dir: &Path) -> Result<Lock, OpenError> {
 /// The format of the store that was made here before, as a file beside the database says: sled
 /// takes a log it cannot make sense of for an empty one.
 fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
-    let text = match fs::read(dir.join("format")) {
+    let text = match regular::read(&dir.join("format")) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(OpenError::io(dir, error)),
     };
     match text
         .trim()
-        .strip_prefix("longshore task store ")
+        .strip_prefix(FORMAT_WORDS)
         .map(str::parse::<u32>)
     {
         Some(Ok(found)) => expect_format(dir, found).map(|()| Some(found)),
@@ -352,8 +368,9 @@ fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
 
 fn write_format(dir: &Path, engine: StoreEngine) -> io::Result<()> {
     let (new, path) = (dir.join("format.new"), dir.join("format"));
-    let mut file = File::create(&new)?;
-    writeln!(file, "longshore task store {}", engine.format())?;
+    let mut options = OpenOptions::new();
+    let mut file = regular::open(&new, options.write(true).create(true).truncate(true))?;
+    writeln!(file, "{FORMAT_WORDS}{}", engine.format())?;
     file.sync_all()?;
     // The database must be found again before the format says that there is one.
     sync_names(dir, engine)?;

@@ -6,6 +6,7 @@
 //!
 //! - `engine`: the databases; nobody else knows which one it is.
 //! - `folder`: opening, and refusing what must not be opened.
+//! - `regular`: opening files that may be pipes.
 //! - `record`: keys and framing of everything kept.
 //! - `orphan`: what a crash leaves of large values.
 //! - `census`, `mark`: how what is lost or stale is noticed.
@@ -22,6 +23,7 @@ mod folder;
 mod mark;
 mod orphan;
 mod record;
+mod regular;
 mod tide;
 mod window;
 

@@ -15,6 +15,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
+use crate::regular;
+
 /// Where in the file a place begins, in bytes; each in a sector of its own.
 const PLACE_BYTES: u64 = 512;
 
@@ -43,7 +45,7 @@ impl Mark {
         let mut options = OpenOptions::new();
         options.read(true).write(true).create(true).truncate(true);
         let mark = Self {
-            file: options.open(path(dir))?,
+            file: regular::open(&path(dir), &mut options)?,
         };
         // Both places exist from now on, so a full disk never refuses a note.
         mark.write(0, 0)?;
@@ -56,7 +58,8 @@ impl Mark {
     /// Opens the mark; with the number of groups it knows of, `None` if it cannot be read, and
     /// whether the last server closed the store.
     pub(crate) fn open(dir: &Path) -> io::Result<(Self, Option<u64>, bool)> {
-        let mut file = OpenOptions::new().read(true).write(true).open(path(dir))?;
+        let mut options = OpenOptions::new();
+        let mut file = regular::open(&path(dir), options.read(true).write(true))?;
         let mut bytes = Vec::new();
         // Longer, it is no mark.
         file.by_ref()

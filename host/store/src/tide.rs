@@ -24,9 +24,9 @@ enum Condition {
     #[default]
     Works,
     /// Not now, for this reason.
-    Fails(String),
+    Fails(StoreError),
     /// Never again in this process, for this reason.
-    Stopped(String),
+    Stopped(StoreError),
 }
 
 impl Tide {
@@ -43,7 +43,7 @@ impl Tide {
 
     /// From now on every call fails with this reason, until the store is mended. A half-done write
     /// must not be built upon.
-    pub(crate) fn fail(&self, reason: String) {
+    pub(crate) fn fail(&self, reason: StoreError) {
         let mut condition = self
             .condition
             .write()
@@ -66,7 +66,7 @@ impl Tide {
 
     /// From now on every call fails with this reason. The first reason stays, later ones follow from
     /// it.
-    pub(crate) fn stop(&self, reason: String) {
+    pub(crate) fn stop(&self, reason: StoreError) {
         let mut condition = self
             .condition
             .write()
@@ -84,9 +84,7 @@ impl Tide {
             .unwrap_or_else(PoisonError::into_inner)
         {
             Condition::Works => Ok(()),
-            Condition::Fails(reason) | Condition::Stopped(reason) => {
-                Err(StoreError::Unavailable(reason.clone()))
-            }
+            Condition::Fails(reason) | Condition::Stopped(reason) => Err(reason.clone()),
         }
     }
 
@@ -142,10 +140,10 @@ mod tests {
     #[test]
     fn a_store_that_failed_can_be_mended() {
         let tide = Tide::default();
-        tide.fail("no room".to_owned());
-        tide.fail("still no room".to_owned());
-        let why = Err(StoreError::Unavailable("still no room".to_owned()));
-        assert_eq!(tide.check(), why);
+        let full = |why: &str| StoreError::Unavailable(why.to_owned());
+        tide.fail(full("no room"));
+        tide.fail(full("still no room"));
+        assert_eq!(tide.check(), Err(full("still no room")));
         tide.mend();
         assert_eq!(tide.check(), Ok(()));
     }
@@ -157,12 +155,13 @@ mod tests {
         tide.launch([id].into_iter());
         let mut reader = Box::pin(tide.durable(&id));
         assert!(poll!(&mut reader).is_pending());
-        tide.stop("the disk is full".to_owned());
-        tide.stop("and more".to_owned());
-        tide.fail("and more".to_owned());
+        let lost = |why: &str| StoreError::Corrupt(why.to_owned());
+        tide.stop(lost("its end"));
+        tide.stop(lost("and more"));
+        tide.fail(lost("and more"));
         tide.mend();
         tide.land();
-        let why = Err(StoreError::Unavailable("the disk is full".to_owned()));
+        let why = Err(lost("its end"));
         assert_eq!(reader.await, why);
         assert_eq!(tide.check(), why);
         assert!(tide.is_durable(&TaskId::from_bytes([2; 16])).is_err());

@@ -97,7 +97,7 @@ pub struct Settings {
     /// How many runs may linger so at once; for one more the oldest is dropped.
     pub lingering_max: usize,
     /// What runs that wait for answers may hold in memory together, in bytes. The oldest of those that linger are dropped for a
-    /// newer one; a pinned run that finds no room even so fails.
+    /// newer one; a pinned run that finds no room even so fails. Pinned runs of one plugin hold half of it at most.
     pub waiting_bytes_max: usize,
     /// What the calls of running tasks may take in memory together, in bytes; a call beyond is refused as busy. Tasks that
     /// wait without a run take none.

@@ -83,7 +83,7 @@ pub enum Reason {
     CrashLoop,
     /// Replayed, it did not ask what its record says it asked.
     Diverged,
-    /// It asked and cannot leave memory, where there is no room for it.
+    /// It asked and cannot leave memory, where there is no room for it: its like, or those of its plugin, hold all they may.
     NoRoom,
     /// Its run panicked or broke the contract of [`Run`].
     Broken,

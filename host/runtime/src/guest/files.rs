@@ -5,6 +5,8 @@
 //! a path which no grant covers comes to the host, and can be named to the caller.
 
 use super::Guest;
+use super::refusal::Remedy;
+use crate::files;
 use crate::grants::DirectoryGrant;
 use std::fs::File;
 use std::sync::Arc;
@@ -49,13 +51,7 @@ impl Folders {
             false,
         );
         let open = |grant: &DirectoryGrant| {
-            let folder = File::open(&grant.host).and_then(|folder| {
-                if folder.metadata()?.is_dir() {
-                    return Ok(folder);
-                }
-                Err(std::io::ErrorKind::NotADirectory.into())
-            });
-            let folder = folder.map_err(|error| {
+            let folder = files::open_folder(&grant.host).map_err(|error| {
                 tracing::warn!(folder = %grant.host.display(), %error, "a granted folder cannot be opened");
                 format_err!("the granted folder {} is not there", grant.guest)
             })?;
@@ -113,7 +109,26 @@ enum Wish {
     /// To see what it is; refused without a word, for language runtimes look at many paths.
     Look,
     Read,
+    /// To read what is in a folder.
+    List,
     Change,
+}
+
+/// Where a guest sees a folder that the operator has yet to choose, if no better place is known.
+const SOME_FOLDER: &str = "/some/folder";
+
+/// A path without `.` and `..`, and whether it stays where it begins.
+fn plain(path: &str) -> (String, bool) {
+    let mut parts = Vec::new();
+    let mut stays = !path.starts_with('/');
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => stays &= parts.pop().is_some(),
+            part => parts.push(part),
+        }
+    }
+    (format!("/{}", parts.join("/")), stays)
 }
 
 impl Guest {
@@ -122,6 +137,9 @@ impl Guest {
         let descriptor = self.table.get(fd).map_err(FsError::trap)?;
         if self.folders.is_root(descriptor) {
             return Err(self.deny_outside(path, wish).into());
+        }
+        if matches!(descriptor, Descriptor::Dir(_)) && wish != Wish::Look && !plain(path).1 {
+            return Err(self.deny_way_out(descriptor, path, wish).into());
         }
         let perms = match descriptor {
             Descriptor::File(file) => file.perms,
@@ -144,40 +162,91 @@ impl Guest {
     }
 
     fn deny_outside(&self, path: &str, wish: Wish) -> ErrorCode {
-        let path = format!("/{}", path.trim_start_matches('/'));
-        let (verb, write) = match wish {
+        let (path, _) = plain(path);
+        let verb = match wish {
             Wish::Look => return ErrorCode::NoEntry,
-            Wish::Read => ("reading", ""),
-            Wish::Change => ("writing", ", write = true"),
+            Wish::Read | Wish::List => "reading",
+            Wish::Change => "writing",
         };
-        let folder = std::path::Path::new(&path)
-            .parent()
-            .map(|folder| folder.display().to_string())
-            .filter(|folder| folder != "/");
-        let folder = folder.unwrap_or_else(|| path.clone());
-        let line =
-            format!("directories = [{{ host = \"/some/folder\", guest = {folder:?}{write} }}]");
-        self.refusals
-            .deny(&format!("{verb} {path}"), "directories", &line);
+        let folder = match wish {
+            Wish::List => path.as_str(),
+            _ => path.rsplit_once('/').map_or("", |(folder, _)| folder),
+        };
+        // The root cannot be granted.
+        let folder = if ["", "/"].contains(&folder) {
+            SOME_FOLDER
+        } else {
+            folder
+        };
+        self.deny(
+            &format!("{verb} {path}"),
+            &DirectoryGrant {
+                host: SOME_FOLDER.into(),
+                guest: folder.to_owned(),
+                write: wish == Wish::Change,
+            },
+        );
         ErrorCode::NotPermitted
     }
 
-    fn deny_change(&self, path: &str, grant: Option<&DirectoryGrant>) -> ErrorCode {
-        let (wish, line) = match grant {
-            Some(grant) => (
-                format!("writing {}/{path}, which it may only read", grant.guest),
-                format!(
-                    "directories = [{{ host = {:?}, guest = {:?}, write = true }}]",
-                    grant.host, grant.guest
-                ),
-            ),
-            None => (
-                format!("writing {path} in a folder that it may only read"),
-                "write = true, for that folder".to_owned(),
-            ),
+    /// A path leads out of the folder that it is looked up in.
+    fn deny_way_out(&self, folder: &Descriptor, path: &str, wish: Wish) -> ErrorCode {
+        match self.folders.grant(folder) {
+            Some(grant) => self.deny_outside(&format!("{}/{path}", grant.guest), wish),
+            // Where that folder is, is not known any more.
+            None => self.deny_outside(path, wish),
+        }
+    }
+
+    /// A link leads out of the folder that it is in. What it leads to is not known here.
+    fn deny_link(&self, folder: &Fd, path: &str, wish: Wish) {
+        let Ok(folder) = self.table.get(folder) else {
+            return;
         };
-        self.refusals.deny(&wish, "directories", &line);
+        let verb = match wish {
+            Wish::Change => "writing",
+            _ => "reading",
+        };
+        let place = self.folders.grant(folder);
+        let place = place.map_or_else(String::new, |grant| format!("{}/", grant.guest));
+        self.deny(
+            &format!("{verb} {place}{path}, a link that leads out of its folder"),
+            &DirectoryGrant {
+                host: SOME_FOLDER.into(),
+                guest: SOME_FOLDER.to_owned(),
+                write: wish == Wish::Change,
+            },
+        );
+    }
+
+    fn deny_change(&self, path: &str, grant: Option<&DirectoryGrant>) -> ErrorCode {
+        let wish = match grant {
+            Some(grant) => format!("writing {}/{path}, which it may only read", grant.guest),
+            None => format!("writing {path} in a folder that it may only read"),
+        };
+        // A folder within a granted one: which, is known if there is only one.
+        let grants = &self.seat.grants.directories;
+        let mut unwritable = grants.iter().filter(|grant| !grant.write);
+        let only = unwritable.next().filter(|_| unwritable.next().is_none());
+        match grant.or(only) {
+            Some(grant) => self.deny(
+                &wish,
+                &DirectoryGrant {
+                    write: true,
+                    ..grant.clone()
+                },
+            ),
+            None => {
+                let line = "write = true, for that folder in directories".to_owned();
+                self.refusals.deny(&wish, Remedy::line("directories", line));
+            }
+        }
         ErrorCode::ReadOnly
+    }
+
+    fn deny(&self, wish: &str, more: &DirectoryGrant) {
+        let line = self.seat.grants.line_with_folder(more);
+        self.refusals.deny(wish, Remedy::line("directories", line));
     }
 }
 
@@ -244,7 +313,7 @@ impl HostDescriptor for Guest {
         [Wish::Look, fd, &path]
         fn stat_at(fd: Fd, flags: PathFlags, path: String) -> FsResult<DescriptorStat>;
 
-        [Wish::Read, fd, ""]
+        [Wish::List, fd, ""]
         fn read_directory(fd: Fd) -> FsResult<Resource<DirectoryEntryStream>>;
 
         [Wish::Change, fd, &path]
@@ -285,7 +354,11 @@ impl HostDescriptor for Guest {
         // Whatever is later written through it was permitted here.
         let changes = flags.contains(DescriptorFlags::WRITE)
             || how.intersects(OpenFlags::CREATE | OpenFlags::TRUNCATE);
-        let wish = if changes { Wish::Change } else { Wish::Read };
+        let wish = match changes {
+            true => Wish::Change,
+            false if how.contains(OpenFlags::DIRECTORY) => Wish::List,
+            false => Wish::Read,
+        };
         self.permit(&fd, &path, wish).await?;
         // A pipe or a device would keep a thread of the host waiting for as long as it likes.
         let place = Fd::new_borrow(fd.rep());
@@ -301,7 +374,16 @@ impl HostDescriptor for Guest {
         if found.is_ok_and(|stat| !known.contains(&stat.type_)) {
             return Err(ErrorCode::Unsupported.into());
         }
-        HostDescriptor::open_at(&mut self.filesystem(), fd, follow, path, how, flags).await
+        let folder = Fd::new_borrow(fd.rep());
+        let mut files = self.filesystem();
+        let opened =
+            HostDescriptor::open_at(&mut files, fd, follow, path.clone(), how, flags).await;
+        if let Err(error) = &opened
+            && let Some(ErrorCode::NotPermitted) = error.downcast_ref()
+        {
+            self.deny_link(&folder, &path, wish);
+        }
+        opened
     }
 
     async fn link_at(

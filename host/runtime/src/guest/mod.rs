@@ -2,8 +2,8 @@
 //!
 //! `task` and `notify` hold the imports of the contract, `question` and `answer` what may go out by them, `wasi` the clocks, waits and random numbers that a replay must answer, and
 //! `output` what a guest prints. `files` (with `written`) and `outbound` are what the operator can grant, `effect` what of it cannot be undone,
-//! `refusal` what was not granted or was too much. The rest of WASI is wasmtime's own, linked whole and empty: no argument, no
-//! input, no sockets.
+//! `refusal` what was not granted or was too much, `sockets` what nothing grants. The rest of WASI is wasmtime's own, linked whole
+//! and empty: no argument, no input.
 
 mod answer;
 mod effect;
@@ -15,6 +15,7 @@ mod output;
 mod question;
 mod rate;
 mod refusal;
+mod sockets;
 mod task;
 mod wasi;
 mod written;
@@ -85,7 +86,7 @@ impl Guest {
             wasi: None,
             folders: files::Folders::default(),
             written: written::Quota::new(limits, &refusals),
-            outbound: Outbound::new(limits, &refusals),
+            outbound: Outbound::new(limits, &seat.grants, &refusals),
             refusals,
             acted: false,
             output,
@@ -201,6 +202,7 @@ pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     wasi::shadow(linker)?;
     files::link(linker)?;
     outbound::link(linker)?;
+    sockets::link(linker)?;
     plugin::types::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
     plugin::task::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;
     plugin::log::add_to_linker::<Guest, HasSelf<Guest>>(linker, |guest| guest)?;

@@ -5,10 +5,11 @@
 
 use super::Guest;
 use super::effect::Permission;
-use super::refusal::Refusals;
-use crate::grants::HostGrant;
+use super::refusal::{Refusals, Remedy};
+use crate::grants::{Grants, HostGrant};
 use crate::limits::{Limit, Limits};
 use crate::outbound::{Caps, Met, Target, exchange};
+use ipnet::IpNet;
 use std::sync::Arc;
 use wasmtime::component::{Linker, Resource};
 use wasmtime::{Result, StoreContextMut};
@@ -31,6 +32,7 @@ pub(crate) struct Outbound {
 }
 
 struct Hooks {
+    grants: Arc<Grants>,
     refusals: Refusals,
     time_ms: u64,
     request_bytes: u64,
@@ -40,13 +42,14 @@ struct Hooks {
 }
 
 impl Outbound {
-    pub(super) fn new(limits: &Limits, refusals: &Refusals) -> Self {
+    pub(super) fn new(limits: &Limits, grants: &Arc<Grants>, refusals: &Refusals) -> Self {
         let mut context = WasiHttpCtx::new();
         let field_bytes = usize::try_from(limits.http_field_bytes).unwrap_or(usize::MAX);
         context.set_field_size_limit(field_bytes);
         Self {
             context,
             hooks: Hooks {
+                grants: grants.clone(),
                 refusals: refusals.clone(),
                 time_ms: limits.http_time_ms,
                 request_bytes: limits.http_request_bytes,
@@ -124,9 +127,9 @@ impl Guest {
             return Err(ErrorCode::HttpRequestUriInvalid.into());
         };
         let Some(grant) = target.grant(&self.seat.grants).cloned() else {
-            let line = format!("hosts = [\"{target}\"]");
+            let line = self.seat.grants.line_with_host(&target.wanted());
             let wish = format!("an HTTP request to {target}");
-            self.refusals.deny(&wish, "hosts", &line);
+            self.refusals.deny(&wish, Remedy::line("hosts", line));
             return Err(ErrorCode::HttpRequestDenied.into());
         };
         if self.outbound.sent >= self.limits().http_requests {
@@ -187,17 +190,23 @@ impl WasiHttpHooks for Hooks {
 impl Hooks {
     fn caps(&self, grant: Option<&HostGrant>) -> Caps {
         let refusals = self.refusals.clone();
-        let host = grant.map(ToString::to_string).unwrap_or_default();
+        let (grants, grant) = (self.grants.clone(), grant.cloned());
         let met = move |met| match met {
             Met::Time => refusals.exceed(Limit::HttpTime),
             Met::RequestBytes => refusals.exceed(Limit::HttpRequestBytes),
             Met::ResponseBytes => refusals.exceed(Limit::HttpResponseBytes),
-            Met::Address(address) => {
-                let line = format!("hosts = [{{ url = \"{host}\", addresses = [\"{address}\"] }}]");
+            Met::Addresses(addresses) => {
+                let Some(grant) = &grant else { return };
+                let more = HostGrant {
+                    addresses: addresses.into_iter().map(IpNet::from).collect(),
+                    ..grant.clone()
+                };
+                let line = grants.line_with_host(&more);
                 // The address itself is the operator's to know.
-                let wish =
-                    format!("an HTTP request to {host}, which is at an address that is not public");
-                refusals.deny(&wish, "hosts", &line);
+                let wish = format!(
+                    "an HTTP request to {grant}, which is at an address that is not public"
+                );
+                refusals.deny(&wish, Remedy::line("hosts", line));
             }
         };
         Caps {

@@ -3,6 +3,7 @@
 //! It must not know how a question looks on the wire; whether it is a valid one it is told by the rules of the run.
 
 use super::Guest;
+use super::refusal::Remedy;
 use super::task::{decode, encode};
 use crate::contract::generated::longshore::plugin::task::InputError;
 use crate::contract::{
@@ -65,8 +66,10 @@ impl Guest {
             .filter(|(granted, name)| *granted || *name == kind);
         let kinds: Vec<_> = kinds.map(|(_, name)| format!("{name:?}")).collect();
         let line = format!("ask = [{}]", kinds.join(", "));
-        self.refusals
-            .deny(&format!("asking the client ({kind})"), "ask", &line);
+        self.refusals.deny(
+            &format!("asking the client ({kind})"),
+            Remedy::line("ask", line),
+        );
         Err(format!(
             "the operator does not let this plugin ask the client: {kind}"
         ))

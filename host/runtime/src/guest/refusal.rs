@@ -14,6 +14,9 @@ const DENIALS_MAX: usize = 8;
 /// A wish is shown with so many characters; it is the guest's own text.
 const WISH_CHARACTERS_MAX: usize = 200;
 
+/// A line that would allow it is shown with so many characters: longer than any that is of use.
+const LINE_CHARACTERS_MAX: usize = 16 << 10;
+
 /// Shared by the parts of a guest, and with requests that are on their way.
 #[derive(Clone)]
 pub(crate) struct Refusals {
@@ -29,7 +32,24 @@ struct Seen {
 
 struct Denial {
     wish: String,
-    key: &'static str,
+    /// For the caller.
+    remedy: String,
+}
+
+/// What would allow what was denied.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Remedy {
+    /// A line of the plugin's grants.
+    Line { key: &'static str, line: String },
+    /// Nothing; but HTTP requests can be granted.
+    NoSockets,
+}
+
+impl Remedy {
+    /// A line that begins with this key.
+    pub(crate) fn line(key: &'static str, line: String) -> Self {
+        Self::Line { key, line }
+    }
 }
 
 impl Refusals {
@@ -49,9 +69,8 @@ impl Refusals {
         self.seen.lock().exceeded
     }
 
-    /// Something was wanted that is not granted. `wish` completes "was denied: ..."; `key` is that of the grants that would
-    /// allow it, and `line` what to write there.
-    pub(crate) fn deny(&self, wish: &str, key: &'static str, line: &str) {
+    /// Something was wanted that is not granted. `wish` completes "was denied: ...".
+    pub(crate) fn deny(&self, wish: &str, remedy: Remedy) {
         let wish: String = wish
             .chars()
             .take(WISH_CHARACTERS_MAX)
@@ -62,12 +81,23 @@ impl Refusals {
         if known || seen.denials.len() >= DENIALS_MAX {
             return;
         }
-        tracing::warn!(
-            plugin = %self.plugin,
-            "a plugin was denied {wish}; to allow it, write below [plugins.{}.grants]: {line}",
-            key_of(&self.plugin),
+        let (plugin, table) = (
+            &self.plugin,
+            format!("plugins.{}.grants", key_of(&self.plugin)),
         );
-        seen.denials.push(Denial { wish, key });
+        let remedy = match remedy {
+            Remedy::Line { key, line } => {
+                // Part of it may be the guest's own text, as long as it likes.
+                let line: String = line.chars().take(LINE_CHARACTERS_MAX).collect();
+                tracing::warn!(%plugin, "a plugin was denied {wish}; to allow it, write below [{table}]: {line}");
+                format!("the operator can allow it: {table}.{key}")
+            }
+            Remedy::NoSockets => {
+                tracing::warn!(%plugin, "a plugin was denied {wish}; no grant opens sockets, only hosts for HTTP requests can be granted: {table}.hosts");
+                format!("no grant opens sockets, only HTTP requests can be allowed: {table}.hosts")
+            }
+        };
+        seen.denials.push(Denial { wish, remedy });
     }
 
     /// What was denied, for the caller; `None` if nothing was.
@@ -79,10 +109,8 @@ impl Refusals {
         let plugin = &self.plugin;
         let tell = |denial: &Denial| {
             format!(
-                "The plugin {plugin} was denied {}; the operator can allow it: plugins.{}.grants.{}.",
-                denial.wish,
-                key_of(plugin),
-                denial.key
+                "The plugin {plugin} was denied {}; {}.",
+                denial.wish, denial.remedy
             )
         };
         let told: Vec<String> = seen.denials.iter().map(tell).collect();

@@ -40,13 +40,13 @@ pub(crate) struct Caps {
     pub(crate) met: Arc<dyn Fn(Met) + Send + Sync>,
 }
 
-/// Which cap was met, or that the address is not allowed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// Which cap was met, or which addresses of the host are not allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Met {
     Time,
     RequestBytes,
     ResponseBytes,
-    Address(IpAddr),
+    Addresses(Vec<IpAddr>),
 }
 
 type Answer = (http::Response<WasiBody>, Driver);
@@ -124,13 +124,16 @@ async fn connect(
     grant: &HostGrant,
     met: &Arc<dyn Fn(Met) + Send + Sync>,
 ) -> Result<Box<dyn Stream>, Error> {
+    let found = addresses(grant).await?;
+    let found = found.into_iter().take(ADDRESSES_MAX);
+    let (allowed, refused): (Vec<_>, Vec<_>) =
+        found.partition(|address| address::is_allowed(address.ip(), &grant.addresses));
     let mut failed = Error::DestinationNotFound;
-    for address in addresses(grant).await?.into_iter().take(ADDRESSES_MAX) {
-        if !address::is_allowed(address.ip(), &grant.addresses) {
-            met(Met::Address(address.ip()));
-            failed = Error::DestinationIpProhibited;
-            continue;
-        }
+    if !refused.is_empty() {
+        met(Met::Addresses(refused.iter().map(SocketAddr::ip).collect()));
+        failed = Error::DestinationIpProhibited;
+    }
+    for address in allowed {
         match TcpStream::connect(address).await {
             Ok(stream) if grant.tls => return Ok(Box::new(encrypt(grant, stream).await?)),
             Ok(stream) => return Ok(Box::new(stream)),

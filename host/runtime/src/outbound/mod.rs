@@ -13,7 +13,9 @@ pub use exchange::read_authorities;
 pub(crate) use exchange::{Caps, Met, exchange};
 
 use crate::grants::{Grants, HostGrant};
+use ipnet::IpNet;
 use std::fmt;
+use std::net::IpAddr;
 
 /// Where a request wants to go.
 #[derive(Debug, PartialEq, Eq)]
@@ -46,6 +48,21 @@ impl Target {
         })
     }
 
+    /// The least grant that would allow it, as far as its name tells: an address that is not public must be named too.
+    pub(crate) fn wanted(&self) -> HostGrant {
+        let host = self.host.trim_start_matches('[').trim_end_matches(']');
+        let address = host.parse::<IpAddr>().ok();
+        let hidden = address.filter(|address| !address::is_allowed(*address, &[]));
+        HostGrant {
+            tls: self.tls,
+            host: self.host.clone(),
+            port: self.port,
+            addresses: hidden.map(IpNet::from).into_iter().collect(),
+            authorities: Vec::new(),
+            ca_file: None,
+        }
+    }
+
     /// The grant that allows it.
     pub(crate) fn grant<'a>(&self, grants: &'a Grants) -> Option<&'a HostGrant> {
         grants.hosts.iter().find(|grant| {
@@ -57,14 +74,7 @@ impl Target {
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let grant = HostGrant {
-            tls: self.tls,
-            host: self.host.clone(),
-            port: self.port,
-            addresses: Vec::new(),
-            authorities: Vec::new(),
-        };
-        grant.fmt(f)
+        self.wanted().fmt(f)
     }
 }
 
@@ -79,6 +89,7 @@ mod tests {
             port,
             addresses: Vec::new(),
             authorities: Vec::new(),
+            ca_file: None,
         };
         Grants {
             hosts: vec![host(true, "api.test", 443), host(false, "[::1]", 8080)],

@@ -27,8 +27,9 @@ impl Stamp {
 
     /// Of the file as it is now.
     pub(super) fn now(path: &Path) -> Option<Self> {
-        // Follows links.
-        Some(Self::of(&std::fs::metadata(path).ok()?))
+        // Follows links; one that leads nowhere is a file too, and is refused as such.
+        let found = std::fs::metadata(path).or_else(|_| std::fs::symlink_metadata(path));
+        Some(Self::of(&found.ok()?))
     }
 }
 

@@ -130,11 +130,13 @@ async fn carry_out(app: &App, order: Order) -> Result<Value, OrderError> {
             }
             let snapshot = runtime.snapshot();
             let served = snapshot.plugins.get(&plugin);
-            let served = served.map(|served| &served.version);
-            Ok(history
-                .iter()
-                .rev()
-                .map(|entry| told(entry, served))
+            // A version may have come more than once; it serves since the last time.
+            let serves = |entry: &&Served| served.is_some_and(|now| now.version == entry.version);
+            let serving = history.iter().rev().find(serves);
+            let is_serving = |entry| serving.is_some_and(|serving| std::ptr::eq(serving, entry));
+            let entries = history.iter().rev();
+            Ok(entries
+                .map(|entry| told(entry, is_serving(entry)))
                 .collect())
         }
         Order::Rollback { plugin, version } => {
@@ -159,13 +161,13 @@ async fn shown(app: &App, plugin: &str, version: &Version) -> Value {
     json!({ "name": plugin, "version": version })
 }
 
-fn told(entry: &Served, served: Option<&Version>) -> Value {
+fn told(entry: &Served, serving: bool) -> Value {
     let since_ms = i64::try_from(entry.since_ms).unwrap_or(i64::MAX);
     let since = jiff::Timestamp::from_millisecond(since_ms).unwrap_or(jiff::Timestamp::MAX);
     json!({
         "version": entry.version,
         "since": format!("{since:.3}"),
         "by": entry.by,
-        "serving": served == Some(&entry.version),
+        "serving": serving,
     })
 }

@@ -21,14 +21,15 @@ pub(crate) fn list_text(standing: &Value) -> String {
     let mut text = String::new();
     for name in names {
         let plugin = of(list("plugins"), name);
-        text.push_str(&plugin_text(name, plugin.as_ref()));
+        let shown = plain_text(name);
+        text.push_str(&plugin_text(&shown, plugin.as_ref()));
         if let Some(refused) = of(list("refused"), name) {
             let reason = plain(&refused["reason"]);
             // Writing to a string cannot fail.
             let _ = writeln!(text, "  refused: {reason}");
         }
         if let Some(withheld) = of(list("withheld"), name) {
-            text.push_str(&withheld_text(name, &withheld));
+            text.push_str(&withheld_text(&shown, &withheld));
         }
     }
     if text.is_empty() {
@@ -94,7 +95,8 @@ pub(crate) fn history_text(history: &Value) -> String {
 pub(crate) fn changes_text(standing: &Value, name: &str) -> Option<String> {
     let withheld = standing["withheld"].as_array()?;
     let withheld = withheld.iter().find(|entry| name_of(entry) == name)?;
-    let mut text = format!("{name}  {}  is withheld\n", short(&withheld["version"]));
+    let (name, version) = (plain_text(name), short(&withheld["version"]));
+    let mut text = format!("{name}  {version}  is withheld\n");
     let changes = withheld["changes"].as_array()?;
     if changes.is_empty() {
         text.push_str("there are no definitions to compare it with\n");
@@ -121,9 +123,14 @@ fn short(version: &Value) -> &str {
 
 /// A terminal must not take what a stranger wrote for its own.
 fn plain(value: &Value) -> String {
-    let text = value
-        .as_str()
-        .map_or_else(|| value.to_string(), str::to_owned);
+    match value.as_str() {
+        Some(text) => plain_text(text),
+        None => plain_text(&value.to_string()),
+    }
+}
+
+/// The same of a text.
+pub(crate) fn plain_text(text: &str) -> String {
     let shown = |character: char| match character {
         '\n' => "\\n".to_owned(),
         control if control.is_control() => control.escape_default().to_string(),

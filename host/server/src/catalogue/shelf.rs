@@ -1,5 +1,6 @@
 //! Entries of one kind, by the key under which clients ask for them.
 
+use super::collision::Collision;
 use super::offer::LeftOut;
 use longshore_runtime::Plugin;
 use sha2::{Digest, Sha256};
@@ -98,22 +99,23 @@ impl<E> Default for Shelf<E> {
 }
 
 impl<E: Entry> Shelf<E> {
-    /// Put entries in. One whose key is taken is left out.
-    pub(super) fn put(&mut self, entries: &[Arc<E>]) {
+    /// Put entries in. One whose key is taken is left out, and comes back.
+    pub(super) fn put(&mut self, entries: &[Arc<E>]) -> Vec<Collision> {
+        let mut lost = Vec::new();
         for entry in entries {
             match self.entries.get(entry.key()) {
                 None => {
                     self.entries.insert(entry.key().to_owned(), entry.clone());
                 }
-                Some(winner) => tracing::warn!(
-                    name = entry.key(),
-                    plugin = %entry.plugin().name,
-                    serves = %winner.plugin().name,
-                    "a {} is left out: another plugin has one of that name",
-                    E::KIND.name()
-                ),
+                Some(winner) => lost.push(Collision {
+                    plugin: entry.plugin().name.clone(),
+                    kind: E::KIND.name(),
+                    name: entry.key().to_owned(),
+                    serves: winner.plugin().name.clone(),
+                }),
             }
         }
+        lost
     }
 
     /// All entries are in.

@@ -9,6 +9,7 @@ use ipnet::IpNet;
 use longshore_runtime::{Ask, DirectoryGrant, Grants, HostGrant, Variable};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
@@ -39,7 +40,10 @@ struct WrittenDirectory {
 
 /// `"https://api.example.com"`, or a table where more is to be said.
 #[derive(Debug, Deserialize)]
-#[serde(untagged)]
+#[serde(
+    untagged,
+    expecting = "a host must be as \"https://api.example.com\", or { url = \"...\", addresses = [...], ca_file = \"...\" }"
+)]
 enum WrittenHost {
     Url(String),
     Table(HostTable),
@@ -79,8 +83,6 @@ pub(crate) struct Sources {
     environment: Vec<String>,
     /// By the name of the guest's variable.
     secrets: BTreeMap<String, SecretSource>,
-    /// Whom to trust for a host, by its place among the granted ones.
-    authorities: BTreeMap<usize, PathBuf>,
 }
 
 impl WrittenGrants {
@@ -97,17 +99,11 @@ impl WrittenGrants {
                 is_secret: false,
             })
         });
-        let mut authorities = BTreeMap::new();
-        let mut hosts = Vec::new();
-        for written in self.hosts {
-            let (host, ca_file) = written.resolve(table)?;
-            authorities.extend(ca_file.map(|file| (hosts.len(), file)));
-            hosts.push(host);
-        }
+        let hosts = self.hosts.into_iter().map(|host| host.resolve(table));
         let grants = Grants {
             environment: settings.collect::<Result<_, ConfigError>>()?,
             directories: directories(self.directories, table)?,
-            hosts,
+            hosts: hosts.collect::<Result<_, _>>()?,
             ask: ask(self.ask),
         };
         let secrets = self.secrets.into_iter().map(|(name, source)| {
@@ -120,7 +116,6 @@ impl WrittenGrants {
         let sources = Sources {
             environment: self.environment,
             secrets: secrets.collect::<Result<_, ConfigError>>()?,
-            authorities,
         };
         check_names(&grants, &sources, table)?;
         Ok((grants, sources))
@@ -175,8 +170,8 @@ fn directories(
 }
 
 impl WrittenHost {
-    /// The grant, and the file with the authorities that it trusts, if they are its own.
-    fn resolve(self, table: &str) -> Result<(HostGrant, Option<PathBuf>), ConfigError> {
+    /// The grant; the authorities that it trusts are not read yet.
+    fn resolve(self, table: &str) -> Result<HostGrant, ConfigError> {
         let HostTable {
             url,
             addresses,
@@ -220,14 +215,14 @@ impl WrittenHost {
                 wrong(table, "hosts", problem)
             })
         };
-        let grant = HostGrant {
+        Ok(HostGrant {
             tls,
             host: authority.host().to_ascii_lowercase(),
             port: authority.port_u16().unwrap_or(usual),
             addresses: addresses.iter().map(network).collect::<Result<_, _>>()?,
             authorities: Vec::new(),
-        };
-        Ok((grant, ca_file))
+            ca_file,
+        })
     }
 }
 
@@ -281,12 +276,14 @@ pub(super) fn read(mut config: Config, path: Option<&Path>) -> Result<Config, Co
                 });
             }
         }
-        for (place, file) in sources.authorities {
+        for host in &mut plugin.grants.hosts {
+            let Some(file) = &host.ca_file else {
+                continue;
+            };
             let problem = |error: String| format!("the ca_file {}: {error}", file.display());
-            let read = read_whole(&file).map_err(|error| error.to_string());
+            let read = read_whole(file).map_err(|error| error.to_string());
             let read = read.and_then(|pem| longshore_runtime::read_authorities(&pem));
-            plugin.grants.hosts[place].authorities =
-                read.map_err(|error| wrong(&table, "hosts", problem(error)))?;
+            host.authorities = read.map_err(|error| wrong(&table, "hosts", problem(error)))?;
         }
         for (name, source) in sources.secrets {
             let value = source
@@ -333,13 +330,13 @@ fn read_secret(path: &Path) -> std::io::Result<String> {
 
 /// A small file that a grant names.
 fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
-    let metadata = std::fs::metadata(path)?;
-    if !metadata.is_file() || metadata.len() > NAMED_BYTES_MAX {
-        return Err(std::io::Error::other(
-            "it must be a regular file of at most 64 KiB",
-        ));
+    let file = longshore_runtime::open_regular(path)?;
+    let mut bytes = Vec::new();
+    file.take(NAMED_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > NAMED_BYTES_MAX {
+        return Err(std::io::Error::other("it is larger than 64 KiB"));
     }
-    std::fs::read(path)
+    Ok(bytes)
 }
 
 /// Folders of the server itself. What a plugin could reach of them it could grant itself.

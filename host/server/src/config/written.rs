@@ -318,30 +318,33 @@ fn overlaid<L>(base: &L, written: &mut toml::Table, table: &str) -> Result<L, Co
 where
     L: Serialize + DeserializeOwned,
 {
-    let wrong = |key: &str, value: String, expected: String| ConfigError::Value {
+    let wrong = |key: &str, value: &toml::Value, expected: &str| ConfigError::Value {
         key: format!("{table}.{key}"),
-        value,
-        expected,
+        value: value.to_string(),
+        expected: expected.to_owned(),
     };
     // Both directions are total: the fields of `L` are whole numbers.
     let mut limits = toml::Table::try_from(base).map_err(|error| ConfigError::Syntax {
         path: None,
         error: Box::new(serde::de::Error::custom(error)),
     })?;
-    for (key, value) in &mut limits {
-        let Some(stated) = written.remove(key) else {
+    for key in limits.keys().cloned().collect::<Vec<_>>() {
+        let Some(stated) = written.remove(&key) else {
             continue;
         };
         if stated.as_integer().is_none_or(|number| number < 0) {
-            let expected = "a whole number, not below 0".to_owned();
-            return Err(wrong(key, stated.to_string(), expected));
+            return Err(wrong(&key, &stated, "a whole number, not below 0"));
         }
-        *value = stated;
+        limits.insert(key.clone(), stated.clone());
+        // Which fields are too narrow for it, only their type knows.
+        if L::deserialize(limits.clone()).is_err() {
+            return Err(wrong(&key, &stated, "a whole number, at most 4294967295"));
+        }
     }
-    limits
-        .clone()
-        .try_into()
-        .map_err(|error| wrong("*", limits.to_string(), format!("within range ({error})")))
+    limits.try_into().map_err(|error| ConfigError::Syntax {
+        path: None,
+        error: Box::new(error),
+    })
 }
 
 /// Refuse what is left of a table.

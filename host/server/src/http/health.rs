@@ -7,6 +7,7 @@ use axum::body::Body;
 use axum::response::Response;
 use http::header::CONTENT_TYPE;
 use http::{HeaderValue, StatusCode};
+use longshore_tasks::{EngineError, StoreError};
 use serde_json::{Value, json};
 use std::sync::atomic::Ordering;
 
@@ -17,12 +18,7 @@ pub(super) fn health() -> Response {
 
 /// Whether requests are taken, with what was there at the start or after a while without it; and which plugins are served.
 pub(super) async fn readiness(app: &App) -> Response {
-    let store = app
-        .engine
-        .probe()
-        .await
-        .err()
-        .map(|error| error.to_string());
+    let store = app.engine.probe().await.err().map(|error| worded(&error));
     let catalogue = app.catalogue.load_full();
     let ready =
         app.ready.load(Ordering::Acquire) && store.is_none() && start::is_listed(app, &catalogue);
@@ -36,6 +32,17 @@ pub(super) async fn readiness(app: &App) -> Response {
     said.insert("store_error".to_owned(), store.into());
     said.insert("first_look_over".to_owned(), catalogue.settled.into());
     respond(status, &said.into())
+}
+
+/// Whoever reads it shall know what to do.
+fn worded(error: &EngineError) -> String {
+    let text = error.to_string();
+    if matches!(error, EngineError::Store(StoreError::Corrupt(_))) && !text.contains("--damaged") {
+        return format!(
+            "{text}; stop the server, then put back a copy of the data folder, or save what is left with `longshore store export --damaged`"
+        );
+    }
+    text
 }
 
 fn respond(status: StatusCode, body: &Value) -> Response {

@@ -46,7 +46,7 @@ impl Committer {
                 }
                 Err(error @ OpenError::Damaged { .. }) => {
                     tracing::error!(%error, "the task store cannot go on");
-                    self.tide.stop(error.to_string());
+                    self.tide.stop(StoreError::Corrupt(error.to_string()));
                     return None;
                 }
                 Err(error) => tracing::warn!(%error, "the task store does not work yet"),

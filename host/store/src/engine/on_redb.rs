@@ -176,6 +176,7 @@ impl Database for Redb {
     fn write(&self, batch: Batch) -> io::Result<()> {
         self.commit(batch).map_err(|error| match error {
             redb::Error::Io(error) => error,
+            error @ redb::Error::Corrupted(_) => io::Error::new(io::ErrorKind::InvalidData, error),
             error => io::Error::other(error),
         })
     }

@@ -13,6 +13,7 @@ use longshore_tasks::StoreError;
 
 use super::{Batch, Database, Keys, Show, StoreEngine};
 use crate::folder::OpenError;
+use crate::regular;
 
 /// A page of more than a quarter of a segment becomes a file that sled does not sync, and less
 /// than a segment may be written between two of our syncs; 8 MiB leaves room on both sides.
@@ -46,6 +47,7 @@ pub(super) fn open(dir: &Path) -> Result<Sled, OpenError> {
     let io = |error| OpenError::io(dir, error);
     let folder = StoreEngine::Sled.folder(dir);
     remove_torn_snapshots(dir).map_err(io)?;
+    expect_regular_files(dir).map_err(io)?;
     let db = open_sled(dir).or_else(|error| open_without_snapshots(dir, error))?;
     let log = Sled {
         db,
@@ -133,6 +135,13 @@ fn remove_torn_snapshots(dir: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// sled opens them by itself, and would wait for what a pipe has to say.
+fn expect_regular_files(dir: &Path) -> io::Result<()> {
+    let conf = StoreEngine::Sled.folder(dir).join("conf");
+    let mut files = snapshots(dir)?.into_iter().chain([conf]);
+    files.try_for_each(|file| regular::expect(&file))
 }
 
 fn snapshots(dir: &Path) -> io::Result<Vec<PathBuf>> {

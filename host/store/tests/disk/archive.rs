@@ -7,7 +7,7 @@ use longshore_tasks::state::{Event, Outcome, Task, apply};
 use longshore_tasks::{Birth, Call, MemoryStore, OnCrash, Principal, Put, Store, TaskId, codec};
 
 use crate::on_each_engine;
-use crate::raw::Raw;
+use crate::raw::{Raw, file};
 
 on_each_engine!(
     an_export_is_read_back_as_it_was,
@@ -192,6 +192,48 @@ async fn what_is_left_of_a_damaged_store_is_saved(engine: StoreEngine) {
     assert_eq!((saved.tasks, saved.damaged, damages), (199, 1, 1));
     let store = MemoryStore::default();
     assert_eq!(import(&store, &out[..]).await.unwrap().tasks, 199);
+}
+
+/// Some pages of the database are nothing any more.
+#[tokio::test]
+async fn an_export_goes_around_what_cannot_be_read() {
+    let dir = tempfile::tempdir().unwrap();
+    // The same ids each time, so that the file is the same too.
+    let tasks: Vec<Task> = (0..1_000u64)
+        .map(|n| {
+            let spread = u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64;
+            Task {
+                id: TaskId::from_bytes(spread.to_be_bytes()),
+                ..task(300, None, n % 3 == 0)
+            }
+        })
+        .collect();
+    keep(StoreEngine::Redb, dir.path(), &tasks).await;
+    let path = file(dir.path(), StoreEngine::Redb);
+    let mut bytes = std::fs::read(&path).unwrap();
+    let pages = [10, 400, 401, 700].map(|n| &tasks[n].id).map(|id| {
+        let key = [b"h", id.as_bytes().as_slice()].concat();
+        let leaf = |page: &&mut [u8]| page[0] == 1 && page.windows(17).any(|at| at == key);
+        let pages = bytes.chunks_exact_mut(4_096).filter(leaf);
+        pages.map(|page| page.fill(0xab)).count()
+    });
+    assert!(pages.iter().all(|count| *count > 0), "{pages:?}");
+    std::fs::write(&path, bytes).unwrap();
+
+    let archive = Archive::open_damaged(dir.path()).unwrap();
+    let (mut out, mut told) = (Vec::new(), Vec::new());
+    let saved = archive
+        .export(&mut out, |line| told.push(line.to_owned()))
+        .unwrap();
+    assert_eq!(saved.tasks + saved.damaged, 1_000, "{told:?}");
+    assert!((850..1_000).contains(&saved.tasks), "{saved:?}: {told:?}");
+    let parts = told
+        .iter()
+        .filter(|line| line.contains("a part of the database"));
+    assert!(parts.count() > 0, "{told:?}");
+    // It has its end, and can be read back.
+    let store = MemoryStore::default();
+    assert_eq!(import(&store, &out[..]).await.unwrap().tasks, saved.tasks);
 }
 
 /// The file `format` beside a sound database says nothing, nonsense, or the other database.

@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt as _;
 use std::path::Path;
 
 use longshore_store::{DiskStore, OpenError, StoreEngine};
-use longshore_tasks::{Put, Store as _, TaskId};
+use longshore_tasks::{Put, Store as _, StoreError, TaskId};
 use tempfile::TempDir;
 
 use crate::on_each_engine;
@@ -19,6 +19,7 @@ on_each_engine!(
     a_missing_file_is_no_new_store,
     an_old_file_is_refused,
     a_broken_mark_is_named,
+    a_changed_format_names_the_database,
 );
 
 type Tasks = HashMap<TaskId, Vec<u8>>;
@@ -192,4 +193,90 @@ async fn a_store_without_a_census_gets_one() {
     let format = fs::read_to_string(dir.path().join("format")).unwrap();
     assert_eq!(format, "longshore task store 2\n");
     assert!(all_or_refused(engine, dir.path(), &tasks, "format 2").await);
+}
+
+/// The start does not look at all of a large file; the first write that needs what is damaged says so, and what to do.
+#[tokio::test]
+async fn damage_that_is_found_late_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = DiskStore::open(dir.path(), StoreEngine::Redb).unwrap();
+    // The same ids each time, so that the file is the same too.
+    let id = |n: u64| {
+        let spread = u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64;
+        TaskId::from_bytes(spread.to_be_bytes())
+    };
+    for n in 0..200 {
+        store.put(put(id(n), None, &[7; 300])).await.unwrap();
+    }
+    // More than is read at a start.
+    for n in 200..270 {
+        store
+            .put(put(id(n), None, &vec![7; 1 << 20]))
+            .await
+            .unwrap();
+    }
+    store.close().await.unwrap();
+    drop(store);
+    let path = raw::file(dir.path(), StoreEngine::Redb);
+    let mut bytes = fs::read(&path).unwrap();
+    // A part of the index by due times, which every write changes.
+    let key = [b"e", 5u64.to_be_bytes().as_slice(), id(100).as_bytes()].concat();
+    let leaf = |page: &&mut [u8]| page[0] == 1 && page.windows(25).any(|at| at == key);
+    let pages = bytes.chunks_exact_mut(4_096).filter(leaf);
+    assert!(pages.map(|page| page.fill(0xab)).count() > 0);
+    fs::write(&path, bytes).unwrap();
+
+    let store = DiskStore::open(dir.path(), StoreEngine::Redb).unwrap();
+    assert!(store.get(&id(100)).await.unwrap().is_some());
+    let neighbour = (u128::from_be_bytes(*id(100).as_bytes()) + 1).to_be_bytes();
+    let written = store
+        .put(put(TaskId::from_bytes(neighbour), None, &[1]))
+        .await;
+    let error = written.unwrap_err();
+    assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+    let said = error.to_string();
+    let folder = dir.path().display().to_string();
+    for part in [
+        "damaged",
+        &folder,
+        "cannot be read",
+        "put back a copy",
+        "--damaged",
+    ] {
+        assert!(said.contains(part), "no {part} in {said}");
+    }
+}
+
+async fn a_changed_format_names_the_database(engine: StoreEngine) {
+    let (dir, _) = filled(engine).await;
+    let (own, other) = match engine {
+        StoreEngine::Redb => (3, StoreEngine::Sled),
+        StoreEngine::Sled => (2, StoreEngine::Redb),
+    };
+    let format = if own == 3 { 2 } else { 3 };
+    fs::write(
+        dir.path().join("format"),
+        format!("longshore task store {format}\n"),
+    )
+    .unwrap();
+    for wanted in [engine, other] {
+        let refused = DiskStore::open(dir.path(), wanted).unwrap_err().to_string();
+        for part in [
+            format!("names {other}"),
+            format!("its database is one of {engine}"),
+            format!("write `longshore task store {own}`"),
+        ] {
+            assert!(refused.contains(&part), "no {part} in {refused}");
+        }
+    }
+    fs::write(
+        dir.path().join("format"),
+        format!("longshore task store {own}\n"),
+    )
+    .unwrap();
+    DiskStore::open(dir.path(), engine)
+        .unwrap()
+        .close()
+        .await
+        .unwrap();
 }

@@ -69,6 +69,7 @@ type Flow = ControlFlow<Exit>;
 struct Driver {
     inner: Arc<Inner>,
     id: TaskId,
+    plugin: String,
     seat: Arc<Seat>,
     run: Box<dyn Run>,
     posture: Posture,
@@ -129,7 +130,8 @@ impl Driver {
             Seed::Adopted(run, task) => {
                 let waits = task.outstanding().next().is_some();
                 let pinned = task.is_pinned();
-                let posture = match waits.then(|| inner.waiting(run.as_ref(), pinned)) {
+                let plugin = &task.call.plugin;
+                let posture = match waits.then(|| inner.waiting(plugin, run.as_ref(), pinned)) {
                     Some(Some(waiting)) => waiting,
                     Some(None) => return Err(inner.fail(&task.id, Reason::NoRoom).await),
                     None => Posture::Running,
@@ -153,6 +155,7 @@ impl Driver {
             pinned: task.is_pinned(),
             once: task.call.on_crash == OnCrash::Fail,
             keys: Keys::of(&task),
+            plugin: task.call.plugin,
             grace_ends_ms: None,
             expires_ms: task.expires_ms,
         })
@@ -346,7 +349,7 @@ impl Driver {
                 place: None,
             });
         }
-        self.inner.waiting(self.run.as_ref(), pinned)
+        self.inner.waiting(&self.plugin, self.run.as_ref(), pinned)
     }
 
     /// Durable before the run goes on: a crash right after its effect must find it pinned.
@@ -409,10 +412,10 @@ async fn told_to_leave(posture: &Posture) {
 }
 
 impl Inner {
-    /// How a run waits that has asked. `None`: it would have to stay in memory, and there is no room.
-    fn waiting(&self, run: &dyn Run, pinned: bool) -> Option<Posture> {
+    /// How a run of this plugin waits that has asked. `None`: it would have to stay in memory, and there is no room.
+    fn waiting(&self, plugin: &str, run: &dyn Run, pinned: bool) -> Option<Posture> {
         if pinned {
-            let place = Some(self.waiting.stay(run.held_bytes())?);
+            let place = Some(self.waiting.stay(plugin, run.held_bytes())?);
             return Some(Posture::Waiting {
                 until_ms: None,
                 place,

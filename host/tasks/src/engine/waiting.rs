@@ -1,11 +1,12 @@
 //! Which runs wait in memory for their answers, what they hold there, and which has to leave for another.
 //!
 //! One budget of bytes for all of them. Runs that can be started again *linger*: the oldest leaves when a newer one needs its
-//! room. Pinned ones *stay*; for one that finds no room among its like there is none.
+//! room. Pinned ones *stay*; for one that finds no room among its like there is none. Nor may those of one plugin take it all: half
+//! of the budget is always for the others.
 //!
 //! Knows nothing of runs or tasks: a place is a number of bytes and a wish to leave.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
@@ -25,6 +26,8 @@ struct Held {
     lingering: BTreeMap<u64, Lingering>,
     lingering_bytes: usize,
     pinned_bytes: usize,
+    /// Of each plugin that has some: versions of one share.
+    pinned_by_plugin: HashMap<String, usize>,
     next: u64,
 }
 
@@ -46,7 +49,7 @@ pub(super) struct Place {
 #[derive(Debug)]
 enum Kind {
     Lingering { number: u64 },
-    Pinned { bytes: usize },
+    Pinned { plugin: String, bytes: usize },
 }
 
 impl Waiting {
@@ -83,16 +86,22 @@ impl Waiting {
         })
     }
 
-    /// A place for a run that nothing can replace. `None`: its like take too much.
-    pub(super) fn stay(self: &Arc<Self>, bytes: usize) -> Option<Place> {
+    /// A place for a run of this plugin that nothing can replace. `None`: its like take too much.
+    pub(super) fn stay(self: &Arc<Self>, plugin: &str, bytes: usize) -> Option<Place> {
         let mut held = self.held.lock();
-        if !held.make_room(bytes, self.bytes_max) {
+        let share = held.pinned_by_plugin.get(plugin).copied();
+        let share = share.unwrap_or_default().saturating_add(bytes);
+        if share > self.bytes_max.div_ceil(2) || !held.make_room(bytes, self.bytes_max) {
             return None;
         }
         held.pinned_bytes += bytes;
+        held.pinned_by_plugin.insert(plugin.to_owned(), share);
         Some(Place {
             waiting: Arc::clone(self),
-            kind: Kind::Pinned { bytes },
+            kind: Kind::Pinned {
+                plugin: plugin.to_owned(),
+                bytes,
+            },
             leave: CancellationToken::new(),
         })
     }
@@ -117,15 +126,25 @@ impl Held {
             oldest.leave.cancel();
         }
     }
+
+    fn give_back(&mut self, plugin: &str, bytes: usize) {
+        self.pinned_bytes -= bytes;
+        if let Some(share) = self.pinned_by_plugin.get_mut(plugin) {
+            *share -= bytes;
+            if *share == 0 {
+                self.pinned_by_plugin.remove(plugin);
+            }
+        }
+    }
 }
 
 impl Drop for Place {
     fn drop(&mut self) {
         let mut held = self.waiting.held.lock();
-        match self.kind {
-            Kind::Pinned { bytes } => held.pinned_bytes -= bytes,
+        match &self.kind {
+            Kind::Pinned { plugin, bytes } => held.give_back(plugin, *bytes),
             Kind::Lingering { number } => {
-                if let Some(place) = held.lingering.remove(&number) {
+                if let Some(place) = held.lingering.remove(number) {
                     held.lingering_bytes -= place.bytes;
                 }
             }
@@ -170,14 +189,31 @@ mod tests {
     fn pinned_ones_stay_and_come_before_the_others() {
         let waiting = Waiting::new(10, 100);
         let lingering = waiting.linger(60).unwrap();
-        let pinned = waiting.stay(60).unwrap();
-        assert_eq!(told(&[&lingering, &pinned]), [true, false]);
+        let pinned = ["a", "b"].map(|plugin| waiting.stay(plugin, 30).unwrap());
+        assert_eq!(told(&[&lingering, &pinned[0]]), [true, false]);
         let small = waiting.linger(40).unwrap();
-        assert!(waiting.stay(41).is_none());
-        assert_eq!(told(&[&small, &pinned]), [false; 2], "nobody left in vain");
+        assert!(waiting.stay("c", 41).is_none());
+        assert_eq!(told(&[&small]), [false], "nobody left in vain");
         assert!(waiting.linger(41).is_none());
         drop(pinned);
-        assert!(waiting.stay(100).is_some());
+        let _half = waiting.stay("c", 50).unwrap();
+        assert_eq!(told(&[&small]), [false]);
+        let _most = waiting.stay("a", 11).unwrap();
         assert_eq!(told(&[&small]), [true]);
+    }
+
+    #[test]
+    fn half_is_always_for_other_plugins() {
+        let waiting = Waiting::new(10, 100);
+        let first = waiting.stay("a", 30).unwrap();
+        let second = waiting.stay("a", 20).unwrap();
+        assert!(waiting.stay("a", 1).is_none());
+        let other = waiting.stay("b", 50).unwrap();
+        drop(first);
+        assert!(waiting.stay("b", 1).is_none());
+        let third = waiting.stay("a", 30).unwrap();
+        drop((second, third, other));
+        assert!(waiting.held.lock().pinned_by_plugin.is_empty());
+        assert!(waiting.stay("a", 51).is_none(), "more than its share");
     }
 }

@@ -169,9 +169,9 @@ async fn waiting_runs_hold_only_so_much_memory() {
 #[tokio::test]
 async fn a_pinned_run_without_room_fails_and_says_so() {
     let mut world = World::lingering(30_000);
-    world.settings.waiting_bytes_max = 100;
+    world.settings.waiting_bytes_max = 120;
     let engine = world.engine().await;
-    let small = create(&engine, "hold:60 ask:a finish").await;
+    let small = create(&engine, "hold:61 ask:a finish").await;
     reach(&engine, &small, Status::InputRequired).await;
     let first = create(&engine, "hold:60 pin:a finish").await;
     reach(&engine, &first, Status::InputRequired).await;
@@ -187,7 +187,7 @@ async fn a_pinned_run_without_room_fails_and_says_so() {
     answer(&engine, &first, &[("a", "1")]).await;
     let done = reach(&engine, &first, Status::Completed).await;
     assert_eq!(done.result.as_deref(), Some("done a=1"));
-    let third = create(&engine, "hold:100 pin:a finish").await;
+    let third = create(&engine, "hold:60 pin:a finish").await;
     reach(&engine, &third, Status::InputRequired).await;
     for id in [&small, &third] {
         cancel(&engine, id).await;
