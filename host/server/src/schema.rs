@@ -108,9 +108,36 @@ impl Schema {
         if !allowance.take(survey.compiling) {
             return Ok(Self { here: None });
         }
-        let validator = build(schema)?;
+        let validator = build(schema, false)?;
         let here = survey.checking.map(|work| (validator, work));
         Ok(Self { here })
+    }
+
+    /// Compile the schema of a form, with its formats. A form is flat and small; nothing of it is checked apart.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub(crate) fn form(schema: &Value) -> Result<Self, String> {
+        let survey = work::survey(schema);
+        let work = survey.checking.filter(Work::is_bounded);
+        let Some(work) = work.filter(|_| survey.compiling <= COMPILE_UNITS_MAX) else {
+            return Err("makes too much work; forms are flat".to_owned());
+        };
+        let validator = build(schema, true)?;
+        let here = Some((validator, work));
+        Ok(Self { here })
+    }
+
+    /// Check the content of a form.
+    ///
+    /// # Errors
+    /// What is wrong, and where.
+    pub(crate) fn check_content(&self, content: &Value) -> Result<(), String> {
+        match self.judge(content) {
+            Verdict::Fits => Ok(()),
+            Verdict::Wrong(wrong) => Err(wrong),
+            Verdict::Unknown => Err("it is wrong, or too large to be checked".to_owned()),
+        }
     }
 
     /// Whether everything is checked apart.
@@ -136,14 +163,21 @@ impl Schema {
     }
 }
 
-fn build(schema: &Value) -> Result<Validator, String> {
+fn build(schema: &Value, with_formats: bool) -> Result<Validator, String> {
     let patterns = PatternOptions::fancy_regex()
         .backtrack_limit(BACKTRACKS_MAX)
         .size_limit(PATTERN_BYTES_MAX)
         .dfa_size_limit(PATTERN_BYTES_MAX);
-    jsonschema::options()
+    let options = jsonschema::options()
         .offline()
-        .with_pattern_options(patterns)
+        .with_pattern_options(patterns);
+    // Else the dialect decides.
+    let options = if with_formats {
+        options.should_validate_formats(true)
+    } else {
+        options
+    };
+    options
         .build(schema)
         .map_err(|error| format!("is not valid: {}", said(&error)))
 }

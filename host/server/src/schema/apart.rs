@@ -225,7 +225,7 @@ fn check_stdin() -> io::Result<()> {
     let schema: Value = serde_json::from_str(schema)?;
     let value: Value = serde_json::from_str(value)?;
     let mut stdout = io::stdout();
-    let wrong = match super::build(&schema) {
+    let wrong = match super::build(&schema, false) {
         Ok(validator) if validator.is_valid(&value) => return stdout.write_all(b"+"),
         Ok(validator) => {
             // To find out what is wrong may take longer than that something is.

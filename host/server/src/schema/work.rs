@@ -85,6 +85,12 @@ impl Work {
         Self { by_depth, reach }
     }
 
+    /// Whether it is bounded for values of every depth.
+    pub(super) fn is_bounded(&self) -> bool {
+        let deepest = self.by_depth.last();
+        deepest.is_some_and(|cost| cost.node.max(cost.byte) < COST_MAX)
+    }
+
     /// What a check of this value costs at most.
     pub(super) fn bill(&self, value: &Value) -> Bill {
         let mut extent = Extent::default();
