@@ -17,7 +17,7 @@ use longshore_runtime::Failure;
 use longshore_runtime::json::is_nested_deeper;
 use serde_json::Value;
 use std::fmt::{self, Write as _};
-use work::Work;
+use work::{Survey, Work};
 
 pub(crate) use apart::{CHECK_COMMAND, Checks, child_main};
 
@@ -104,12 +104,12 @@ impl Schema {
     /// # Errors
     /// Why it is none.
     pub(crate) fn compile(schema: &Value, allowance: &mut Allowance) -> Result<Self, String> {
-        let survey = work::survey(schema);
-        if !allowance.take(survey.compiling) {
+        let survey = Survey::of(schema);
+        if !allowance.take(survey.compiling()) {
             return Ok(Self { here: None });
         }
         let validator = build(schema, false)?;
-        let here = survey.checking.map(|work| (validator, work));
+        let here = survey.checking().map(|work| (validator, work));
         Ok(Self { here })
     }
 
@@ -118,9 +118,10 @@ impl Schema {
     /// # Errors
     /// Why it is none.
     pub(crate) fn form(schema: &Value) -> Result<Self, String> {
-        let survey = work::survey(schema);
-        let work = survey.checking.filter(Work::is_bounded);
-        let Some(work) = work.filter(|_| survey.compiling <= COMPILE_UNITS_MAX) else {
+        let survey = Survey::of(schema);
+        let is_little = survey.compiling() <= COMPILE_UNITS_MAX;
+        let work = is_little.then(|| survey.checking()).flatten();
+        let Some(work) = work.filter(Work::is_bounded) else {
             return Err("makes too much work; forms are flat".to_owned());
         };
         let validator = build(schema, true)?;

@@ -31,26 +31,28 @@ pub(super) struct Bill {
 }
 
 /// What is known of a schema.
-#[derive(Debug)]
-pub(super) struct Survey {
-    /// Work to compile it. A unit is about 10 µs.
-    pub(super) compiling: u64,
-    /// Work to check values, if anything is known of it.
-    pub(super) checking: Option<Work>,
+pub(super) struct Survey<'a> {
+    graph: Graph<'a>,
+    order: Option<Vec<usize>>,
 }
 
-/// Look at a schema.
-pub(super) fn survey(schema: &Value) -> Survey {
-    let graph = Graph::of(schema);
-    let Some(order) = graph.order() else {
-        return Survey {
-            compiling: u64::MAX,
-            checking: None,
-        };
-    };
-    Survey {
-        compiling: compiling(&graph, &order),
-        checking: (!graph.is_foreign).then(|| Work::of(&graph, &order)),
+impl<'a> Survey<'a> {
+    pub(super) fn of(schema: &'a Value) -> Self {
+        let graph = Graph::of(schema);
+        let order = graph.order();
+        Self { graph, order }
+    }
+
+    /// Work to compile it. A unit is about 10 µs.
+    pub(super) fn compiling(&self) -> u64 {
+        let order = self.order.as_ref();
+        order.map_or(u64::MAX, |order| compiling(&self.graph, order))
+    }
+
+    /// Work to check values, if anything is known of it. To find out is work itself: for what may be compiled, and not more.
+    pub(super) fn checking(&self) -> Option<Work> {
+        let order = self.order.as_ref().filter(|_| !self.graph.is_foreign)?;
+        Some(Work::of(&self.graph, order))
     }
 }
 
