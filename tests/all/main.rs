@@ -42,6 +42,7 @@ mod rmcp_client;
 mod rollback;
 mod rounds;
 mod saving;
+mod schema;
 mod servers;
 mod session;
 mod share;

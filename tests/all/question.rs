@@ -152,9 +152,18 @@ fn wait_until_taken(task: &longshore_tests::server::Task<'_>, key: &str) {
 #[test]
 fn a_question_that_is_none_never_reaches_the_client() {
     let server = Server::start(&[HOSTILE], "");
+    // To compile it would never end.
+    let mut endless = json!({ "type": "object", "properties": {}, "unevaluatedProperties": false });
+    endless["$defs"]["0"] = json!({ "type": "object" });
+    for level in 1..=40 {
+        let before = json!({ "$ref": format!("#/$defs/{}", level - 1) });
+        endless["$defs"][level.to_string()] = json!({ "allOf": [before, before] });
+    }
+    endless["$ref"] = json!("#/$defs/40");
     for (tool, arguments) in [
         ("question_schema", json!({})),
         ("question_schema", json!({ "schema": "{" })),
+        ("question_schema", json!({ "schema": endless.to_string() })),
         (
             "question_schema",
             json!({ "schema": r#"{"type":"string"}"# }),

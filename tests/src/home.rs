@@ -66,6 +66,8 @@ pub const FIXTURES: &str = "guests/fixtures/fixtures.wasm";
 pub const CONFORMANCE: &str = "guests/conformance/conformance.wasm";
 /// The tools that misbehave.
 pub const HOSTILE: &str = "guests/hostile/hostile.wasm";
+/// Tools whose schemas make work.
+pub const SCHEMAS: &str = "guests/schemas/schemas.wasm";
 /// The tool `version`, which answers `a`.
 pub const VERSION_A: &str = "guests/versions/a.wasm";
 /// The same tool, which answers `b`.

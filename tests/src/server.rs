@@ -1,7 +1,8 @@
 //! The real `longshore`, as a process: on a free port, with a home of its own, ended when it is dropped.
 
 pub use crate::home::{
-    CONFORMANCE, FIXTURES, HOSTILE, Home, VERSION_A, VERSION_B, binary, component, marked, variant,
+    CONFORMANCE, FIXTURES, HOSTILE, Home, SCHEMAS, VERSION_A, VERSION_B, binary, component, marked,
+    variant,
 };
 pub use crate::task::Task;
 

@@ -44,6 +44,9 @@ pub struct Limits {
     pub http_response_bytes: u64,
     /// Fields of one request or response as the host keeps them, in bytes: names, values, and some 100 for each.
     pub http_field_bytes: u64,
+    /// Processor time of one check that is made in a process of its own, of arguments or a result against a schema of the
+    /// plugin, in seconds.
+    pub schema_cpu_s: u64,
 }
 
 impl Default for Limits {
@@ -70,6 +73,8 @@ impl Default for Limits {
             http_response_bytes: 16 << 20,
             // Common servers take 8 KiB of fields.
             http_field_bytes: 16 << 10,
+            // A schema that a person wrote takes milliseconds.
+            schema_cpu_s: 1,
         }
     }
 }
@@ -107,6 +112,10 @@ pub enum Limit {
     HttpResponseBytes,
     /// [`Limits::http_field_bytes`].
     HttpFieldBytes,
+    /// [`Limits::schema_cpu_s`].
+    SchemaCpu,
+    /// The memory of such a process, the same for all: 512 MiB.
+    SchemaMemory,
     /// The stack of the guest, the same for all: 512 KiB.
     Stack,
 }
@@ -114,7 +123,7 @@ pub enum Limit {
 impl Limit {
     /// Whether it is the same for all and cannot be set.
     pub fn is_fixed(self) -> bool {
-        self == Self::Stack
+        matches!(self, Self::Stack | Self::SchemaMemory)
     }
 
     /// Whether the guest is told by an error, so that what it says after it is a consequence.
@@ -149,10 +158,15 @@ impl Limit {
             Self::HttpRequestBytes => "http_request_bytes",
             Self::HttpResponseBytes => "http_response_bytes",
             Self::HttpFieldBytes => "http_field_bytes",
+            Self::SchemaCpu => "schema_cpu_s",
+            Self::SchemaMemory => "schema_memory_bytes",
             Self::Stack => "stack_bytes",
         }
     }
 }
+
+/// Address space of a process that checks a value against a schema, in bytes: the program, a stack, and room for both texts.
+const SCHEMA_MEMORY_BYTES: u64 = 512 << 20;
 
 /// Stack of a guest, in bytes: wasmtime's own default. What is left of a fiber's 2 MiB is for host functions.
 pub(crate) const STACK_BYTES: u64 = 512 << 10;
@@ -176,6 +190,8 @@ impl Limits {
             Limit::HttpRequestBytes => self.http_request_bytes,
             Limit::HttpResponseBytes => self.http_response_bytes,
             Limit::HttpFieldBytes => self.http_field_bytes,
+            Limit::SchemaCpu => self.schema_cpu_s,
+            Limit::SchemaMemory => SCHEMA_MEMORY_BYTES,
             Limit::Stack => STACK_BYTES,
         }
     }

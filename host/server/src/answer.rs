@@ -12,7 +12,7 @@ use serde_json::json;
 ///
 /// # Errors
 /// What the client is told if the answer is none that can be passed on.
-pub(crate) fn word(
+pub(crate) async fn word(
     app: &App,
     errand: &Errand,
     plugin: &Plugin,
@@ -21,7 +21,8 @@ pub(crate) fn word(
     let worded = match answer {
         Answer::Tool(_) => {
             let subject = errand.work.subject();
-            return Ok(app.results.answer(plugin, subject, (answer, usage)));
+            let worded = app.results.answer(plugin, subject, (answer, usage));
+            return worded.await;
         }
         Answer::Prompt(result) => given::prompt(result, usage),
         Answer::Resource(ReadOutcome::NotFound) => {

@@ -11,6 +11,7 @@ use crate::parked::ParkedCalls;
 use crate::rate::CallRate;
 use crate::result::Results;
 use crate::runner::{GuestRunner, Wording};
+use crate::schema::Checks;
 use crate::seal::Sealer;
 use crate::start;
 use crate::stdio;
@@ -73,6 +74,8 @@ pub(crate) struct App {
     pub(crate) started_ms: u64,
     /// Seals what clients carry from round to round.
     pub(crate) sealer: Sealer,
+    /// Checks values against the schemas of plugins.
+    pub(crate) checks: Arc<Checks>,
     /// Checks what guests give.
     pub(crate) results: Arc<Results>,
     /// Calls that wait in memory from round to round.
@@ -183,7 +186,9 @@ impl App {
         longshore_runtime::private_folder(&keys)
             .with_context(|| folder_needed("data_dir", &keys))?;
         let sealer = Sealer::open(&keys).with_context(|| folder_needed("data_dir", &keys))?;
-        let runtime = Runtime::new(runtime_settings(&config, data.join("components"))?)?;
+        let settings = runtime_settings(&config, data.join("components"))?;
+        let checks = Arc::new(Checks::new(settings.compiler.program.clone()));
+        let runtime = Runtime::new(settings)?;
         let tasks = data.join("tasks");
         longshore_runtime::private_folder(&tasks)
             .with_context(|| folder_needed("data_dir", &tasks))?;
@@ -191,7 +196,7 @@ impl App {
         // It reads the disk, with sled for seconds if the store was not closed.
         let store = tokio::task::spawn_blocking(move || DiskStore::open(&tasks, engine)).await??;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
-        let results = Arc::new(Results::default());
+        let results = Arc::new(Results::new(checks.clone()));
         let ports = Ports {
             store: Arc::new(store),
             runner: Arc::new(GuestRunner::new(runtime.clone(), results.clone())),
@@ -218,6 +223,7 @@ impl App {
             started_ms: clock.now_ms(),
             clock,
             sealer,
+            checks,
             results,
             parked: ParkedCalls::default(),
             sessions,

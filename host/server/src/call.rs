@@ -4,10 +4,12 @@
 
 use crate::app::App;
 use crate::catalogue::CatalogueTool;
-use crate::errand::Errand;
+use crate::errand::{Errand, speaker};
+use crate::failure;
 use crate::follow::{Following, Origin, Plan};
 use crate::outcome::{Notices, Outcome};
 use crate::runner;
+use crate::schema::Misfit;
 use crate::task_methods;
 use crate::wire::{WireError, content};
 use longshore_runtime::contract::{ClientFeatures, TaskSupport, ToolAnnotations};
@@ -44,8 +46,13 @@ pub(crate) async fn call(
     let plan = plan(tool, errand)?;
     let offered = errand.offered_answers()?;
     let origin = Origin::of(app, errand).await?;
-    if let Err(wrong) = tool.check_arguments(arguments) {
-        return Ok(Outcome::result(content::tool_error(&wrong)));
+    match tool.check_arguments(&app.checks, arguments).await {
+        Ok(()) => {}
+        Err(Misfit::Wrong(wrong)) => return Ok(Outcome::result(content::tool_error(&wrong))),
+        Err(Misfit::Failed(failure)) => {
+            let speaker = speaker(&errand.plugin, &errand.work);
+            return Err(failure::of_run(&failure, &speaker));
+        }
     }
     if plan == Plan::Task && origin.is_fresh() {
         return create(app, errand).await;

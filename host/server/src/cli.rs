@@ -4,6 +4,7 @@ use crate::admin::{self, Order};
 use crate::app::{self, COMPILE_COMMAND};
 use crate::config::{Config, Flags, parse_address};
 use crate::logs::{self, LastLines};
+use crate::schema::{self, CHECK_COMMAND};
 use crate::store_command::StoreCommand;
 use crate::{auth, inspect};
 use anyhow::Context as _;
@@ -52,6 +53,14 @@ enum Command {
     /// Compile a component from standard input to standard output.
     #[command(name = COMPILE_COMMAND, hide = true)]
     Compile {
+        /// Address space, in bytes.
+        memory_bytes: u64,
+        /// Time, in seconds of one core.
+        cpu_s: u64,
+    },
+    /// Check a value against a schema, both from standard input.
+    #[command(name = CHECK_COMMAND, hide = true)]
+    Check {
         /// Address space, in bytes.
         memory_bytes: u64,
         /// Time, in seconds of one core.
@@ -190,6 +199,10 @@ pub fn run() -> ExitCode {
         } => {
             return longshore_runtime::child_main(memory_bytes, cpu_s);
         }
+        Command::Check {
+            memory_bytes,
+            cpu_s,
+        } => return schema::child_main(memory_bytes, cpu_s),
         Command::Serve { args, dev } => args
             .place
             .load(args.listen, dev)

@@ -230,11 +230,11 @@ impl<'a> Following<'a> {
                     }
                 },
             };
-            turn = self.turn(step, plan, notices);
+            turn = self.turn(step, plan, notices).await;
         }
     }
 
-    fn turn(&mut self, step: Step, plan: Plan, notices: &Notices) -> Turn {
+    async fn turn(&mut self, step: Step, plan: Plan, notices: &Notices) -> Turn {
         match step {
             Step::Progress(progress) => {
                 self.message.clone_from(&progress.message);
@@ -265,7 +265,7 @@ impl<'a> Following<'a> {
             Step::Finished { answer, usage } => {
                 let (app, errand) = (self.app, self.errand);
                 let worded = answer::word(app, errand, &self.plugin, (&answer, usage.as_ref()));
-                return Turn::Answer(worded);
+                return Turn::Answer(worded.await);
             }
             Step::Failed(failure) => return Turn::Answer(Err(self.failed(&failure))),
             Step::Cancelled => {

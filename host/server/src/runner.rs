@@ -118,6 +118,8 @@ pub(crate) struct TaskRun {
     guest: Guest,
     speaker: Speaker,
     results: Arc<Results>,
+    /// What the guest gave is being checked and worded.
+    wording: Option<BoxFuture<'static, tasks::Step>>,
     /// What the engine has yet to be told of the time before the call was a task.
     news: VecDeque<tasks::Step>,
     /// What the guest waits to be answered.
@@ -149,6 +151,7 @@ impl TaskRun {
             guest,
             speaker,
             results,
+            wording: None,
             news: VecDeque::new(),
             asked: Vec::new(),
             begins: false,
@@ -187,15 +190,23 @@ impl TaskRun {
     }
 
     /// `None`: the run has no plugin, and so cannot have an answer.
-    fn word(&self, answer: &Answer, usage: Option<&Usage>) -> Option<Payload> {
-        match &self.guest {
-            Guest::Running(run) => Some(self.results.answer(
-                run.plugin()?,
-                &self.speaker.subject,
-                (answer, usage),
-            )),
-            Guest::Starting(_) => None,
-        }
+    fn word(
+        &self,
+        answer: Box<Answer>,
+        usage: Option<Usage>,
+    ) -> Option<BoxFuture<'static, tasks::Step>> {
+        let Guest::Running(run) = &self.guest else {
+            return None;
+        };
+        let plugin = run.plugin()?.clone();
+        let (results, tool) = (self.results.clone(), self.speaker.subject.clone());
+        Some(Box::pin(async move {
+            let answer = (&*answer, usage.as_ref());
+            match results.answer(&plugin, &tool, answer).await {
+                Ok(result) => tasks::Step::Finished(result),
+                Err(error) => tasks::Step::Failed(error.to_json()),
+            }
+        }))
     }
 
     fn translate(&mut self, step: Step) -> Option<tasks::Step> {
@@ -225,7 +236,8 @@ impl TaskRun {
                 }
             }
             Step::Finished { answer, usage } => {
-                tasks::Step::Finished(self.word(&answer, usage.as_ref())?)
+                self.wording = self.word(answer, usage);
+                return None;
             }
             Step::Failed(reason) => {
                 tasks::Step::Failed(failure::of_run(&reason, &self.speaker).to_json())
@@ -242,6 +254,12 @@ impl tasks::Run for TaskRun {
             return news;
         }
         loop {
+            // A wait that is given up goes on with the next one.
+            if let Some(wording) = &mut self.wording {
+                let step = wording.await;
+                self.wording = None;
+                return step;
+            }
             let begins = std::mem::take(&mut self.begins);
             let acts = std::mem::take(&mut self.acts);
             let run = self.running().await;

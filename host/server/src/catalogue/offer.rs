@@ -5,6 +5,7 @@ use super::resource::{CatalogueResource, CatalogueTemplate};
 use super::shelf::{Entry, Kind};
 use super::tool::CatalogueTool;
 use crate::config::Config;
+use crate::schema::Allowance;
 use longshore_runtime::Plugin;
 use serde::Serialize;
 use std::collections::BTreeSet;
@@ -47,11 +48,11 @@ impl Offer {
             templates: Vec::new(),
             left_out: Vec::new(),
         };
-        let tools = plugin
-            .tools
-            .iter()
-            .enumerate()
-            .map(|(index, tool)| (&tool.name, CatalogueTool::build(plugin, index, config)));
+        let mut allowance = Allowance::default();
+        let tools = plugin.tools.iter().enumerate().map(|(index, tool)| {
+            let built = CatalogueTool::build(plugin, index, config, &mut allowance);
+            (&tool.name, built)
+        });
         offer.tools = offer.sort_out(tools);
         let prompts = plugin.prompts.iter();
         let prefix = config.prefix(&plugin.name);

@@ -3,7 +3,7 @@
 use super::header::HeaderParams;
 use super::shelf::{Entry, Kind};
 use crate::config::Config;
-use crate::schema::{self, Schema};
+use crate::schema::{self, Allowance, Checks, Misfit, Schema};
 use crate::wire::WireError;
 use crate::wire::content::{guest_meta, icons};
 use crate::wire::object::Object;
@@ -41,6 +41,7 @@ impl CatalogueTool {
         plugin: &Arc<Plugin>,
         index: usize,
         config: &Config,
+        allowance: &mut Allowance,
     ) -> Result<Self, String> {
         let tool = &plugin.tools[index];
         let name = format!("{}{}", config.prefix(&plugin.name), tool.name);
@@ -53,12 +54,18 @@ impl CatalogueTool {
         let input = schema::parse(&tool.input_schema)
             .and_then(|value| {
                 schema::require_object(&value)?;
-                Ok((Schema::compile(&value)?, HeaderParams::find(&value)?))
+                Ok((
+                    Schema::compile(&value, allowance)?,
+                    HeaderParams::find(&value)?,
+                ))
             })
             .map_err(|reason| format!("its input schema {reason}"))?;
+        if input.0.is_apart() {
+            tracing::info!(%name, plugin = %plugin.name, "the arguments of a tool are checked in a process of their own, for its input schema may make much work");
+        }
         if let Some(output) = &tool.output_schema {
             schema::parse(output)
-                .and_then(|value| Schema::compile(&value))
+                .and_then(|value| Schema::compile(&value, allowance))
                 .map_err(|reason| format!("its output schema {reason}"))?;
         }
         let task_support = config.task_support(&plugin.name, &tool.name);
@@ -91,12 +98,20 @@ impl CatalogueTool {
     /// Check the arguments against the input schema.
     ///
     /// # Errors
-    /// What is wrong, where, and what to do; for the client's model.
-    pub(crate) fn check_arguments(&self, arguments: &Value) -> Result<(), String> {
-        self.input.check(arguments).map_err(|wrong| {
-            let name = self.name();
-            format!("the arguments of {name} do not fit its input schema: {wrong}. Change them and call again")
-        })
+    /// What is wrong, where, and what to do, for the client's model; or why that is not known.
+    pub(crate) async fn check_arguments(
+        &self,
+        checks: &Checks,
+        arguments: &Value,
+    ) -> Result<(), Misfit> {
+        let name = self.name();
+        let schema = (&self.input, self.tool().input_schema.as_str());
+        match checks.check(&self.plugin, schema, arguments).await {
+            Err(Misfit::Wrong(wrong)) => Err(Misfit::Wrong(format!(
+                "the arguments of {name} do not fit its input schema: {wrong}. Change them and call again"
+            ))),
+            checked => checked,
+        }
     }
 
     /// Check the headers that mirror arguments.

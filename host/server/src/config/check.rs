@@ -188,7 +188,8 @@ fn check_limits(table: &str, limits: &Limits) -> Result<(), ConfigError> {
     within("http_time_ms", limits.http_time_ms, 1..=TIME_MS_MAX)?;
     within("http_request_bytes", limits.http_request_bytes, 0..=GIB)?;
     within("http_response_bytes", limits.http_response_bytes, 1..=GIB)?;
-    within("http_field_bytes", limits.http_field_bytes, 1_024..=1 << 20)
+    within("http_field_bytes", limits.http_field_bytes, 1_024..=1 << 20)?;
+    within("schema_cpu_s", limits.schema_cpu_s, 1..=3_600)
 }
 
 fn within(key: &str, value: u64, range: RangeInclusive<u64>) -> Result<(), ConfigError> {

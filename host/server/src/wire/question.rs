@@ -2,13 +2,14 @@
 
 use super::content::PLUGIN;
 use super::{check, content};
+use crate::schema::Schema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longshore_runtime::contract::{
     IncludeContext, InputKind, InputRequest, MediaContent, ModelPreferences, SamplingContent,
     SamplingMessage, SamplingRequest, ToolChoice,
 };
-use longshore_runtime::json::check as check_json;
+use longshore_runtime::json::{check as check_json, is_nested_deeper};
 use longshore_tasks::Question;
 use serde_json::{Map, Value, json};
 
@@ -17,6 +18,9 @@ const FORM_PROPERTIES_MAX: usize = 64;
 
 /// Size of a form's schema, in bytes.
 const FORM_BYTES_MAX: usize = 64 << 10;
+
+/// How deep the schema of a form may be nested. A flat one has six levels.
+const FORM_LEVELS_MAX: usize = 16;
 
 /// Whether the wire has such a question; the error tells the guest what is wrong.
 pub(crate) fn check_question(request: &InputRequest) -> Result<(), String> {
@@ -33,6 +37,11 @@ fn check_form(schema: &str) -> Result<(), String> {
     if schema.len() > FORM_BYTES_MAX {
         return Err(format!(
             "the schema of the form has more than {FORM_BYTES_MAX} bytes"
+        ));
+    }
+    if is_nested_deeper(schema, FORM_LEVELS_MAX) {
+        return Err(format!(
+            "the schema of the form is nested deeper than {FORM_LEVELS_MAX} levels; forms are flat"
         ));
     }
     let schema: Value = serde_json::from_str(schema)
@@ -63,9 +72,9 @@ fn check_form(schema: &str) -> Result<(), String> {
     if !required {
         return Err("`required` of a form lists names of its properties".to_owned());
     }
-    jsonschema::validator_for(&schema)
+    Schema::form(&schema)
         .map(drop)
-        .map_err(|error| format!("the schema of the form is not valid: {error}"))
+        .map_err(|wrong| format!("the schema of the form {wrong}"))
 }
 
 fn check_property(property: &Value) -> Result<(), String> {
@@ -359,6 +368,15 @@ mod tests {
     #[test]
     fn flat_forms_are_taken_and_others_refused() {
         assert!(check_form(NAME).is_ok());
+        let many: Vec<Value> = (0..500)
+            .map(|n| json!({ "const": n.to_string(), "title": "x" }))
+            .collect();
+        let many = json!({ "type": "array", "items": { "anyOf": many }, "minItems": 1 });
+        let properties: Map<String, Value> =
+            (0..4).map(|n| (n.to_string(), many.clone())).collect();
+        assert!(
+            check_form(&json!({ "type": "object", "properties": properties }).to_string()).is_ok()
+        );
         let of = |property: &str| {
             check_form(&format!(
                 r#"{{"type":"object","properties":{{"a":{property}}}}}"#
@@ -392,6 +410,9 @@ mod tests {
             r#"{"type":"object","properties":{"a":{"type":"object","properties":{}}}}"#,
             r#"{"type":"object","properties":{"a":{"type":"array","items":{"type":"object"}}}}"#,
             r#"{"type":"object","properties":{"a":{"type":"string"}},"required":["b"]}"#,
+            r##"{"type":"object","properties":{},"allOf":[{"$ref":"#"},{"$ref":"#"}]}"##,
+            r##"{"type":"object","properties":{"a":{"type":"string","anyOf":[{"$dynamicRef":"#"}]}}}"##,
+            r#"{"type":"object","properties":{"a":{"type":"string","pattern":"^(a|a)*(?=b)$"}}}"#,
         ] {
             assert!(check_form(wrong).is_err(), "{wrong}");
         }

@@ -3,6 +3,7 @@
 //! A question travels and is stored as its wire text; whatever comes back is read against that text alone, so a task that was
 //! asked by another process is answered by the same rules.
 
+use crate::schema::Schema;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longshore_runtime::contract::{
@@ -94,16 +95,11 @@ fn read_elicited(params: &RawValue, answer: &str) -> Result<ElicitAnswer, Misfit
 }
 
 fn check_against(schema: &Value, content: &Value) -> Result<(), Misfit> {
-    let validator = jsonschema::options()
-        .should_validate_formats(true)
-        .build(schema)
-        .map_err(|error| Misfit(format!("the stored form is damaged: {error}")))?;
-    validator.validate(content).map_err(|error| {
-        Misfit(format!(
-            "the content does not fit the form, at {}: {error}",
-            error.instance_path()
-        ))
-    })
+    let schema =
+        Schema::form(schema).map_err(|wrong| Misfit(format!("the stored form {wrong}")))?;
+    schema
+        .check_content(content)
+        .map_err(|wrong| Misfit(format!("the content does not fit the form, {wrong}")))
 }
 
 fn read_roots(answer: &str) -> Result<Vec<Root>, Misfit> {
