@@ -9,7 +9,7 @@ use std::io::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use async_trait::async_trait;
 use longshore_store::{DiskStore, StoreEngine};
 use longshore_tasks::{
@@ -20,6 +20,7 @@ use longshore_tests::client::Message;
 use longshore_tests::server::{FIXTURES, Server};
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
 use crate::load;
@@ -88,27 +89,87 @@ impl Course {
     }
 }
 
-/// Write an entry for each client, then sync: what a group commit can be at best.
+/// An entry and who waits for it.
+type Entry = (Vec<u8>, oneshot::Sender<()>);
+
+/// Clients that each wait until their entry is in the file and the file is synced. All that came meanwhile go together: what a
+/// group commit can be at best.
 fn append(clients: usize) -> Result<(f64, f64)> {
     let folder = folder()?;
-    let mut file = File::create(folder.path().join("log"))?;
-    let (watch, mut samples) = (Stopwatch::start(), Samples::default());
-    let group = vec![7; ENTRY_BYTES * clients];
-    while watch.elapsed() < TIME {
-        let one = Stopwatch::start();
+    let file = File::create(folder.path().join("log"))?;
+    let (entries, queue) = mpsc::channel(clients);
+    let writer = std::thread::spawn(move || sync_in_groups(file, queue));
+    let found = threads()?.block_on(together(clients, move || {
+        let entries = entries.clone();
+        async move {
+            let (told, synced) = oneshot::channel();
+            entries.send((vec![7; ENTRY_BYTES], told)).await?;
+            Ok(synced.await?)
+        }
+    }));
+    match writer.join() {
+        Ok(written) => written?,
+        Err(_) => bail!("the writer of the file panicked"),
+    }
+    found
+}
+
+fn sync_in_groups(mut file: File, mut queue: mpsc::Receiver<Entry>) -> std::io::Result<()> {
+    let (mut group, mut waiting) = (Vec::new(), Vec::new());
+    while let Some(first) = queue.blocking_recv() {
+        let more = std::iter::from_fn(|| queue.try_recv().ok());
+        for (entry, told) in std::iter::once(first).chain(more) {
+            group.extend_from_slice(&entry);
+            waiting.push(told);
+        }
         file.write_all(&group)?;
         file.sync_data()?;
-        samples.add(one.us());
+        group.clear();
+        for told in waiting.drain(..) {
+            // Whoever does not wait any more does not want to know.
+            let _ = told.send(());
+        }
     }
-    Ok((samples.median(), rate(samples.len() * clients, watch)))
+    Ok(())
+}
+
+/// So many clients, each at it again when it is done, for a while: the median time of one, and how many a second.
+async fn together<F>(
+    clients: usize,
+    act: impl Fn() -> F + Clone + Send + 'static,
+) -> Result<(f64, f64)>
+where
+    F: Future<Output = Result<()>> + Send,
+{
+    let (watch, mut all) = (Stopwatch::start(), Samples::default());
+    let mut acting = JoinSet::new();
+    for _ in 0..clients {
+        let act = act.clone();
+        acting.spawn(async move {
+            let mut samples = Samples::default();
+            while watch.elapsed() < TIME {
+                let one = Stopwatch::start();
+                act().await?;
+                samples.add(one.us());
+            }
+            anyhow::Ok(samples)
+        });
+    }
+    while let Some(samples) = acting.join_next().await {
+        all.extend(samples??);
+    }
+    Ok((all.median(), rate(all.len(), watch)))
+}
+
+fn threads() -> std::io::Result<tokio::runtime::Runtime> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
 }
 
 fn create(clients: usize) -> Result<(f64, f64)> {
     let folder = folder()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()?;
-    runtime.block_on(async {
+    threads()?.block_on(async {
         let ports = Ports {
             store: Arc::new(DiskStore::open(
                 &folder.path().join("tasks"),
@@ -124,26 +185,14 @@ fn create(clients: usize) -> Result<(f64, f64)> {
             ..Settings::default()
         };
         let engine = Engine::start(ports, settings).await?;
-        let (watch, mut all) = (Stopwatch::start(), Samples::default());
-        let mut creating = JoinSet::new();
-        for _ in 0..clients {
-            let engine = engine.clone();
-            creating.spawn(async move {
-                let mut samples = Samples::default();
-                while watch.elapsed() < TIME {
-                    let one = Stopwatch::start();
-                    engine.create(call(), birth()).await?;
-                    samples.add(one.us());
-                }
-                anyhow::Ok(samples)
-            });
-        }
-        while let Some(samples) = creating.join_next().await {
-            all.extend(samples??);
-        }
-        let found = (all.median(), rate(all.len(), watch));
+        let creating = engine.clone();
+        let found = together(clients, move || {
+            let engine = creating.clone();
+            async move { Ok(engine.create(call(), birth()).await.map(drop)?) }
+        });
+        let found = found.await;
         engine.shutdown(Duration::ZERO).await;
-        Ok(found)
+        found
     })
 }
 
