@@ -1,17 +1,32 @@
 //! Schemas of plugins that make more work than there is time for: each refuses its own call, and holds up no other.
 
-use longshore_tests::client::{Message, Reply};
+use longshore_tests::client::Message;
 use longshore_tests::server::{SCHEMAS, Server, VERSION_A};
-use longshore_tests::wait::{PATIENCE, within};
+use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
-use std::thread;
+use std::fs;
+use std::path::Path;
 use std::time::Duration;
 
-/// A server that waits for one of these checks takes far longer, as many of them take turns.
-const PROMPT: Duration = Duration::from_secs(3);
+/// A server that waits for one of these checks waits for ever.
+const PROMPT: Duration = Duration::from_secs(5);
 
-/// Checks that are under way at once.
-const CHECKS: usize = 5;
+/// How often others are asked meanwhile.
+const ROUNDS: usize = 20;
+
+/// The checks that a server makes apart just now.
+fn checks(server: &Server) -> usize {
+    let parent = format!("PPid:\t{}", server.pid());
+    let is_check = |process: &Path| {
+        let read = |name: &str| fs::read_to_string(process.join(name)).unwrap_or_default();
+        read("cmdline").contains("check-schema")
+            && read("status").lines().any(|line| line == parent)
+    };
+    let processes = fs::read_dir("/proc").unwrap();
+    processes
+        .filter(|process| is_check(&process.as_ref().unwrap().path()))
+        .count()
+}
 
 fn assert_limit(error: &Value, tool: &str, limit: &str, value: u64) {
     let expected = json!({
@@ -33,33 +48,44 @@ fn expression(levels: usize, last: &Value) -> Value {
 }
 
 #[test]
-fn a_check_without_end_refuses_its_call_and_holds_up_no_other() {
-    let mut server = Server::start(&[SCHEMAS, VERSION_A], "");
-    let message = Message::call("double", json!({}));
-    thread::scope(|scope| {
-        let checks: Vec<_> = (0..CHECKS)
-            .map(|_| scope.spawn(|| server.connect().exchange(&message).unwrap()))
-            .collect();
-        while !checks.iter().all(thread::ScopedJoinHandle::is_finished) {
-            let tools = within("a list", PROMPT, || server.tools());
-            assert!(tools.contains(&"double".to_owned()));
-            let other = within("another plugin", PROMPT, || {
-                server.call("version", json!({}))
-            });
-            assert_eq!(other.text(), "a");
-            let same = within("another tool", PROMPT, || server.call("fine", json!({})));
-            assert_eq!(same.text(), "called");
-        }
-        for check in checks {
-            let reply: Reply = check.join().unwrap();
-            assert_limit(reply.error(), "double", "schema_cpu_s", 1);
-            let message = reply.error_text();
-            assert!(
-                message.contains("plugins.schemas.limits.schema_cpu_s"),
-                "{message}"
-            );
-        }
+fn a_check_without_end_holds_up_no_other_and_ends_with_its_caller() {
+    let config = "[plugins.schemas.limits]\nschema_cpu_s = 3600";
+    let mut server = Server::start(&[SCHEMAS, VERSION_A], config);
+    let call = Message::call("double", json!({})).bytes(server.address());
+    let mut callers = [server.connect(), server.connect(), server.connect()];
+    for caller in &mut callers {
+        caller.write(&call).unwrap();
+    }
+    wait_for("a check", PATIENCE, || (checks(&server) > 0).then_some(()));
+    for _ in 0..ROUNDS {
+        let tools = within("a list", PROMPT, || server.tools());
+        assert!(tools.contains(&"double".to_owned()));
+        let other = within("another plugin", PROMPT, || {
+            server.call("version", json!({}))
+        });
+        assert_eq!(other.text(), "a");
+        let same = within("another tool", PROMPT, || server.call("fine", json!({})));
+        assert_eq!(same.text(), "called");
+        // The others wait for their turn.
+        assert_eq!(checks(&server), 1);
+    }
+    drop(callers);
+    wait_for("the end of the checks", PATIENCE, || {
+        (checks(&server) == 0).then_some(())
     });
+    server.check_alive();
+}
+
+#[test]
+fn a_check_that_takes_too_long_refuses_its_call() {
+    let mut server = Server::start(&[SCHEMAS], "");
+    let reply = server.call("double", json!({}));
+    assert_limit(reply.error(), "double", "schema_cpu_s", 1);
+    let message = reply.error_text();
+    assert!(
+        message.contains("plugins.schemas.limits.schema_cpu_s"),
+        "{message}"
+    );
     server.check_alive();
 }
 

@@ -50,7 +50,7 @@ fn look_through() -> Tool {
 
 /// One in another, more than a small stack can bear.
 fn chain() -> Tool {
-    called("chain", &levels(3_000, 1, LOOKED_THROUGH))
+    called("chain", &levels(1_200, 1, LOOKED_THROUGH))
 }
 
 /// Expressions, as a person would write them: the bound of its work is far too high.
