@@ -328,7 +328,7 @@ fn p32_a_silent_stream_gets_comments() {
 
 #[test]
 fn t05_an_expired_task_is_told_as_failed_and_the_stream_goes_on() {
-    let server = Server::start(&[FIXTURES], "[tasks]\nttl_ms = 700\nkeep_ms = 100\n");
+    let server = Server::start(&[FIXTURES], "[tasks]\nttl_ms = 3000\nkeep_ms = 1000\n");
     let asking = server.call_task("ask_one", json!({}));
     let working = server.call_task("sleep_required", json!({ "ms": 60_000 }));
     let filter = json!({ "toolsListChanged": true, "taskIds": [asking.id, working.id] });

@@ -8,7 +8,7 @@ pub use crate::message::{
 
 use crate::http::{self, Body, Head};
 use crate::schema;
-use crate::wait::PATIENCE;
+use crate::wait::{PATIENCE, Watch};
 use serde_json::{Map, Value, json};
 use std::fmt;
 use std::io::{self, BufReader, ErrorKind, Write};
@@ -17,6 +17,9 @@ use std::time::Duration;
 
 /// How long a look at a connection waits.
 const GLANCE: Duration = Duration::from_millis(2);
+
+/// How long a stream may have comments only: longer than any test waits for a message, and short enough to end a hang.
+const SILENCE: Duration = Duration::from_secs(120);
 
 /// A connection to a server.
 #[derive(Debug)]
@@ -288,11 +291,13 @@ impl Stream {
     /// If the connection ends within the stream.
     ///
     /// # Panics
-    /// If it is no event stream, or the schemas find a fault.
+    /// If it is no event stream, the schemas find a fault, or nothing but comments comes for long.
     pub fn message(&mut self) -> io::Result<Option<Value>> {
         let kind = self.head.header("content-type").unwrap_or_default();
         assert!(kind.starts_with("text/event-stream"), "{:?}", self.head);
+        let watch = Watch::start();
         while self.ready.is_empty() {
+            assert!(watch.elapsed() < SILENCE, "a stream without a message");
             let Some(piece) = self.piece()? else {
                 return Ok(None);
             };
