@@ -119,6 +119,7 @@ fn runtime(home: &Home) -> Result<Runtime> {
         compiler: Compiler {
             program: program.clone(),
             args: vec!["compile-component".into()],
+            environment: Vec::new(),
             memory_bytes: 2 << 30,
             cpu_s: 120,
         },

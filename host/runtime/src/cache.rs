@@ -307,6 +307,7 @@ mod tests {
         let compiler = Compiler {
             program: "/no/such/compiler".into(),
             args: Vec::new(),
+            environment: Vec::new(),
             memory_bytes: 0,
             cpu_s: 0,
         };

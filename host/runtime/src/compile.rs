@@ -22,6 +22,8 @@ pub struct Compiler {
     pub program: PathBuf,
     /// Its arguments.
     pub args: Vec<OsString>,
+    /// All that is in its environment: name and value.
+    pub environment: Vec<(String, String)>,
     /// Address space of the child, in bytes. A JavaScript or Python component needs about 600 MB.
     pub memory_bytes: u64,
     /// Processor time of the child, in seconds. A JavaScript or Python component takes 15 of them.
@@ -94,6 +96,7 @@ impl Compiler {
             .arg(self.memory_bytes.to_string())
             .arg(self.cpu_s.to_string())
             .env_clear()
+            .envs(self.environment.iter().cloned())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

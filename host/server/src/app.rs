@@ -1,5 +1,6 @@
 //! The wiring: from a configuration to the parts that serve requests, and back to nothing.
 
+use crate::CHILD_ENVIRONMENT;
 use crate::admin::{self, Socket};
 use crate::catalogue::{Catalogue, Served};
 use crate::config::Config;
@@ -286,6 +287,9 @@ pub(crate) fn runtime_settings(
         compiler: Compiler {
             program,
             args: vec![OsString::from(COMPILE_COMMAND)],
+            environment: CHILD_ENVIRONMENT
+                .map(|(name, value)| (name.to_owned(), value.to_owned()))
+                .into(),
             memory_bytes: config.host.compile_memory_bytes,
             cpu_s: config.host.compile_cpu_s,
         },

@@ -69,4 +69,8 @@ mod task_methods;
 mod waiting_room;
 mod wire;
 
+/// All that is in the environment of a child of this program. The allocator (see `main`) asks for a gibibyte of addresses at
+/// once, and a limit of the child's memory is one of its addresses.
+const CHILD_ENVIRONMENT: [(&str, &str); 1] = [("MIMALLOC_ARENA_RESERVE", "64MiB")];
+
 pub use cli::run;

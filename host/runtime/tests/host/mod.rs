@@ -83,6 +83,7 @@ impl Served {
             compiler: Compiler {
                 program: std::env::current_exe().expect("a program"),
                 args: vec![COMPILE.into()],
+                environment: Vec::new(),
                 memory_bytes: 2 << 30,
                 cpu_s: 120,
             },

@@ -5,6 +5,7 @@
 //! while it waits, or while it is checked, ends the process with it.
 
 use super::{Misfit, Schema, Verdict};
+use crate::CHILD_ENVIRONMENT;
 use longshore_runtime::{Exceeded, Failure, Limit, Limits, Plugin};
 use parking_lot::Mutex;
 use rustix::process::{Resource, Rlimit, Signal, set_parent_process_death_signal, setrlimit};
@@ -127,6 +128,7 @@ impl Checks {
             .arg(limits.value(Limit::SchemaMemory).to_string())
             .arg(limits.schema_cpu_s.to_string())
             .env_clear()
+            .envs(CHILD_ENVIRONMENT)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             // What it says when it breaks down is of nobody's interest.
