@@ -4,7 +4,7 @@
 //! a count is good for comparing with itself, and says nothing of time. Neither the kernel's work is in it, nor what waits.
 //!
 //! Callgrind runs one thread at a time, which orders them nearly the same each time. Counts of one build differ by a few
-//! percent; [`TOLERANCE`] is above that.
+//! percent, and processors do not all choose the same routines; [`TOLERANCE`] is above that.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,7 +24,7 @@ const ROUNDS: usize = 3;
 /// Requests before that: what is made once is made then.
 const WARMING: u64 = 10;
 /// By how much a count may be above what is kept.
-const TOLERANCE: f64 = 0.1;
+const TOLERANCE: f64 = 0.15;
 
 /// Instructions of one request, by its kind.
 type Counts = BTreeMap<String, u64>;
@@ -165,9 +165,9 @@ mod tests {
     #[test]
     fn more_than_is_kept_is_told_and_less_is_not() {
         let of = |count: u64| Counts::from([("list".to_owned(), count)]);
-        assert!(compare(&of(1_099), &of(1_000)).is_ok());
+        assert!(compare(&of(1_149), &of(1_000)).is_ok());
         assert!(compare(&of(500), &of(1_000)).is_ok());
-        let worse = compare(&of(1_101), &of(1_000)).unwrap_err();
+        let worse = compare(&of(1_151), &of(1_000)).unwrap_err();
         assert!(worse.to_string().contains("are kept: list"), "{worse}");
         assert!(compare(&of(1), &Counts::new()).is_err());
     }

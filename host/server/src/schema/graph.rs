@@ -37,9 +37,6 @@ pub(super) const CHAIN_MAX: usize = 256;
 /// Beyond this a bound says nothing more.
 pub(super) const COST_MAX: u64 = 1 << 40;
 
-/// To compile a schema that everybody knows.
-const KNOWN_COMPILE: u64 = 500;
-
 /// Work that lands on one path from the top of a value to its bottom, at most. A unit is 2 to 4 ns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cost {
@@ -183,7 +180,7 @@ impl<'a> Graph<'a> {
     fn read_keyword(&mut self, keyword: &str, value: &'a Value, node: &mut Node) {
         match keyword {
             "$ref" => {
-                if let Some(target) = self.target(value, node) {
+                if let Some(target) = self.target(value) {
                     node.named.push(target);
                 }
             }
@@ -229,7 +226,7 @@ impl<'a> Graph<'a> {
     }
 
     /// What a reference leads to.
-    fn target(&mut self, reference: &Value, node: &mut Node) -> Option<usize> {
+    fn target(&mut self, reference: &Value) -> Option<usize> {
         let reference = reference.as_str()?;
         let local = reference.strip_prefix('#');
         let pointer = local.filter(|local| local.is_empty() || local.starts_with('/'));
@@ -244,11 +241,12 @@ impl<'a> Graph<'a> {
                 }
                 target
             }
+            // Nothing is fetched, so what is elsewhere does not compile. But a name of any other kind may be one of this schema's
+            // own, also one that nobody gave it.
             _ => {
                 self.is_foreign = true;
-                // Nothing is fetched: what is not here is known to all, or does not compile.
-                self.is_lost |= self.renames || local.is_some();
-                node.compile = node.compile.saturating_add(KNOWN_COMPILE);
+                self.is_lost |=
+                    self.renames || self.root.get("$id").is_some() || !is_elsewhere(reference);
                 None
             }
         }
@@ -265,11 +263,11 @@ impl<'a> Graph<'a> {
             compile: 1,
         };
         match keyword {
-            "pattern" => own.match_pattern(value.as_str().and_then(pattern::states)),
+            "pattern" => own.match_pattern(value.as_str().unwrap_or_default()),
             "patternProperties" => {
                 for pattern in value.as_object().into_iter().flat_map(Map::keys) {
                     own.member = own.member.saturating_add(3);
-                    own.match_pattern(pattern::states(pattern));
+                    own.match_pattern(pattern);
                 }
             }
             "format" => {
@@ -341,8 +339,8 @@ struct Own {
 }
 
 impl Own {
-    fn match_pattern(&mut self, states: Option<u64>) {
-        let states = states.unwrap_or(COST_MAX);
+    fn match_pattern(&mut self, pattern: &str) {
+        let states = pattern::states(pattern).unwrap_or(COST_MAX);
         let byte = states.saturating_mul(4).saturating_add(8);
         self.cost.byte = self.cost.byte.saturating_add(byte);
         if states == COST_MAX {
@@ -350,10 +348,18 @@ impl Own {
         } else {
             self.cost.node = self.cost.node.saturating_add(4);
         }
-        // No compiled pattern is larger than a limit.
-        let compile = 10 + (states / 50).min(200);
+        // No compiled pattern is larger than a limit. What is compiled for one that may go back has the same.
+        let size = pattern::size(pattern).unwrap_or(u64::MAX);
+        let compile = 10 + (size / 10).min(1_000);
         self.compile = self.compile.saturating_add(compile);
     }
+}
+
+/// Whether a reference leads out of a schema that has no name, and not to what all know.
+fn is_elsewhere(reference: &str) -> bool {
+    let schemes = ["http://", "https://", "file://"];
+    schemes.iter().any(|scheme| reference.starts_with(scheme))
+        && !reference.contains("json-schema.org")
 }
 
 /// Whether a schema within it has a name of its own, by which others may mean it, or it takes a name that all know. The oldest

@@ -5,13 +5,34 @@
 
 use std::iter::Peekable;
 
-/// Ranges that a class of Unicode counts for, about.
-const CLASS_STATES: u64 = 8;
+/// What a class of Unicode counts for where a text is matched: it is walked by a handful of states.
+const WALKED: Classes = Classes { few: 8, many: 8 };
 
-/// About how many states a pattern makes. `None` if a match may go back: then nothing is known.
+/// What it counts for where it is compiled: one of digits or blanks has dozens of ranges, one of letters hundreds.
+const COMPILED: Classes = Classes {
+    few: 100,
+    many: 400,
+};
+
+#[derive(Clone, Copy)]
+struct Classes {
+    few: u64,
+    many: u64,
+}
+
+/// About how many states a match of a pattern may be in. `None` if a match may go back: then nothing is known.
 ///
 /// What it does not know it takes for something that may go back.
 pub(super) fn states(pattern: &str) -> Option<u64> {
+    count(pattern, WALKED)
+}
+
+/// About how many states are compiled of it.
+pub(super) fn size(pattern: &str) -> Option<u64> {
+    count(pattern, COMPILED)
+}
+
+fn count(pattern: &str, classes: Classes) -> Option<u64> {
     let mut characters = pattern.chars().peekable();
     // For each open group what stands in it before its last part; the last part can still be repeated.
     let mut groups = vec![0_u64];
@@ -46,9 +67,9 @@ pub(super) fn states(pattern: &str) -> Option<u64> {
             _ => {
                 sum = sum.saturating_add(last);
                 last = match character {
-                    '[' => class(&mut characters)?,
-                    '\\' => escape(&mut characters)?,
-                    '.' => CLASS_STATES,
+                    '[' => class(&mut characters, classes)?,
+                    '\\' => escape(&mut characters, classes)?,
+                    '.' => WALKED.few,
                     _ => 1,
                 };
             }
@@ -76,14 +97,14 @@ fn times(characters: &mut impl Iterator<Item = char>) -> Option<u64> {
     None
 }
 
-fn class(characters: &mut Peekable<impl Iterator<Item = char>>) -> Option<u64> {
+fn class(characters: &mut Peekable<impl Iterator<Item = char>>, classes: Classes) -> Option<u64> {
     let (mut states, mut is_first) = (1_u64, true);
     while let Some(character) = characters.next() {
         match character {
             ']' if !is_first => return Some(states),
-            '\\' => states = states.saturating_add(escape(characters)?),
+            '\\' => states = states.saturating_add(escape(characters, classes)?),
             '^' if is_first => {
-                states = states.saturating_add(CLASS_STATES);
+                states = states.saturating_add(WALKED.few);
                 continue;
             }
             // A class in a class, or an operator between two.
@@ -95,15 +116,16 @@ fn class(characters: &mut Peekable<impl Iterator<Item = char>>) -> Option<u64> {
     None
 }
 
-fn escape(characters: &mut Peekable<impl Iterator<Item = char>>) -> Option<u64> {
+fn escape(characters: &mut Peekable<impl Iterator<Item = char>>, classes: Classes) -> Option<u64> {
     match characters.next()? {
         'p' | 'P' => {
             if characters.next_if_eq(&'{').is_some() {
                 characters.find(|character| *character == '}')?;
             }
-            Some(CLASS_STATES)
+            Some(classes.many)
         }
-        'd' | 'D' | 'w' | 'W' | 's' | 'S' => Some(CLASS_STATES),
+        'w' | 'W' => Some(classes.many),
+        'd' | 'D' | 's' | 'S' => Some(classes.few),
         'n' | 'r' | 't' | 'f' | 'v' | 'b' | 'B' | '0' | 'x' | 'u' => Some(1),
         character if character.is_ascii_alphanumeric() => None,
         _ => Some(1),
@@ -130,6 +152,13 @@ mod tests {
                 states(pattern)
             );
         }
+    }
+
+    #[test]
+    fn classes_of_letters_are_large_to_compile() {
+        assert!(size(r"^\p{L}{20}$").is_some_and(|size| size > 8_000));
+        assert!(size(r"^\d{4}-\d{2}$").is_some_and(|size| size < 1_000));
+        assert!(size("^[a-z]{20}$").is_some_and(|size| size < 50));
     }
 
     #[test]
