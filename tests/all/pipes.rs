@@ -43,6 +43,17 @@ fn used(config: &str) -> Arc<Home> {
     Server::start_in(Arc::new(home)).settled().terminate().1
 }
 
+/// With a pipe in the place of this file the start is refused. Then the file is as it was.
+fn check_refused_with_pipe(home: &Home, path: &Path) {
+    let kept = fs::read(path).ok();
+    pipe_at(path);
+    check_refused(home, path);
+    fs::remove_file(path).unwrap();
+    if let Some(kept) = kept {
+        fs::write(path, kept).unwrap();
+    }
+}
+
 #[test]
 fn the_start_waits_for_no_pipe_of_the_task_store() {
     for (engine, files) in [
@@ -51,14 +62,7 @@ fn the_start_waits_for_no_pipe_of_the_task_store() {
     ] {
         let home = used(&format!("[store]\nengine = \"{engine}\"\n"));
         for file in files {
-            let path = home.data().join("tasks").join(file);
-            let kept = fs::read(&path).ok();
-            pipe_at(&path);
-            check_refused(&home, &path);
-            fs::remove_file(&path).unwrap();
-            if let Some(kept) = kept {
-                fs::write(&path, kept).unwrap();
-            }
+            check_refused_with_pipe(&home, &home.data().join("tasks").join(file));
         }
         // A new folder, with nothing but the pipe.
         fs::remove_dir_all(home.data()).unwrap();
@@ -77,13 +81,7 @@ fn the_start_waits_for_no_pipe_of_the_keys_and_the_history() {
         home.data().join("components/history.json"),
         home.cache().join("mac.key"),
     ] {
-        let kept = fs::read(&path).ok();
-        pipe_at(&path);
-        check_refused(&home, &path);
-        fs::remove_file(&path).unwrap();
-        if let Some(kept) = kept {
-            fs::write(&path, kept).unwrap();
-        }
+        check_refused_with_pipe(&home, &path);
     }
     let pipe = home.path().join("secret");
     pipe_at(&pipe);
