@@ -16,6 +16,12 @@ use wasmtime::{
 /// Five milliseconds: short against any grace period, and too rare to be seen in a guest's speed.
 const TICK: Duration = Duration::from_millis(5);
 
+/// How far a guest stands back for everything else: for the protocol, that its answers do not wait until a guest has computed,
+/// and for the machine's other programs.
+///
+/// Ten of nice's steps: where there is no core for both, a guest gets a tenth. Where there is, it loses nothing.
+const NICE: i32 = 10;
+
 /// The largest memory limit that an operator may set. It costs address space only.
 pub(crate) const MEMORY_BYTES_MAX: u64 = 1 << 30;
 
@@ -154,12 +160,20 @@ fn threads() -> std::io::Result<tokio::runtime::Runtime> {
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(workers)
         .thread_name("guest")
+        .on_thread_start(stand_back)
         // A computing guest is one long poll after another; with tokio's defaults the others' timers and wake-ups wait for 61
         // of them.
         .event_interval(1)
         .global_queue_interval(1)
         .enable_all()
         .build()
+}
+
+/// On Linux this is for the thread that asks.
+fn stand_back() {
+    if let Err(error) = rustix::process::nice(NICE) {
+        tracing::warn!(%error, "guests run with the priority of the protocol: its answers may wait for them");
+    }
 }
 
 /// Move the epoch on until the engine is gone.
