@@ -29,7 +29,7 @@ const READS: usize = 4_000;
 const FRESH: usize = 200;
 
 /// Stands for an id in a request.
-const SOME_ID: &str = "00112233445566778899aabbccddeeff";
+const SOME_ID: &str = "00112233445566778899aabbccddeeff00112233";
 
 /// So many tasks that wait, then so many that have ended.
 ///

@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn what_comes_and_goes_leaves_nothing() {
         let mut census = Census::default();
-        let id = TaskId::from_bytes([9; 16]);
+        let id = TaskId::from_bytes([9; TaskId::BYTES]);
         let head = Head {
             revision: 4,
             unfinished: true,
@@ -194,7 +194,7 @@ mod tests {
         let db = StoreEngine::Redb.open(dir.path(), Scrutiny::None).unwrap();
         let (mut census, mut batch) = (Census::default(), Batch::default());
         for (byte, unfinished) in [(1, true), (2, false), (3, false)] {
-            let id = TaskId::from_bytes([byte; 16]);
+            let id = TaskId::from_bytes([byte; TaskId::BYTES]);
             let head = head(unfinished);
             census.add(&id, &head);
             batch.insert(record::head_key(&id), head.seal(&id));
@@ -211,12 +211,14 @@ mod tests {
         assert_eq!(census.expect(&*db, true), Ok(()));
         assert_eq!(census.expect(&*db, false), Ok(()));
 
-        let ended = record::head_key(&TaskId::from_bytes([2; 16]));
+        let ended = record::head_key(&TaskId::from_bytes([2; TaskId::BYTES]));
         remove(ended);
         let lost = census.expect(&*db, true);
         assert!(matches!(lost, Err(StoreError::Corrupt(_))), "{lost:?}");
         assert_eq!(census.expect(&*db, false), Ok(()));
-        remove(record::unfinished_key(&TaskId::from_bytes([1; 16])));
+        remove(record::unfinished_key(&TaskId::from_bytes(
+            [1; TaskId::BYTES],
+        )));
         assert!(census.expect(&*db, false).is_err());
     }
 }

@@ -88,16 +88,16 @@ impl StoreEngine {
     /// The format of folders that are made with it; see `folder`.
     pub(crate) fn format(self) -> u32 {
         match self {
-            Self::Sled => 2,
-            Self::Redb => 3,
+            Self::Sled => 4,
+            Self::Redb => 5,
         }
     }
 
     /// The one with which folders of this format are made.
     pub(crate) fn of_format(format: u32) -> Option<Self> {
         match format {
-            1 | 2 => Some(Self::Sled),
-            3 => Some(Self::Redb),
+            4 => Some(Self::Sled),
+            5 => Some(Self::Redb),
             _ => None,
         }
     }

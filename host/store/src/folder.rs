@@ -19,13 +19,13 @@ use crate::mark::{self, Mark};
 use crate::{orphan, record, regular};
 
 /// The newest format that is read.
-const FORMAT_MAX: u32 = 3;
+const FORMAT_MAX: u32 = 5;
+
+/// The oldest: ids of tasks had another length before.
+const FORMAT_MIN: u32 = 4;
 
 /// What stands before the number in the file `format`.
 const FORMAT_WORDS: &str = "longshore task store ";
-
-/// Format 1, on sled, had neither census nor mark; it gets them when it is opened.
-const FORMAT_WITHOUT_CENSUS: u32 = 1;
 
 /// Why a store was not opened.
 #[derive(Debug, thiserror::Error)]
@@ -48,6 +48,17 @@ pub enum OpenError {
          longshore", dir.display()
     )]
     Newer {
+        /// The folder.
+        dir: PathBuf,
+        /// Its format.
+        found: u32,
+    },
+    /// An older program wrote it.
+    #[error(
+        "the task store in {} has format {found}, and the oldest that this program knows is {FORMAT_MIN}: use the longshore that \
+         made it until its tasks are over, or move the folder away to begin with an empty one", dir.display()
+    )]
+    Older {
         /// The folder.
         dir: PathBuf,
         /// Its format.
@@ -137,11 +148,7 @@ pub(crate) fn open(
         None if format.is_some() || mark::path(dir).exists() || !look(dir, || is_empty(&*db))? => {
             return Err(OpenError::damaged(dir, "what it held is gone"));
         }
-        None => begin(dir, &*db, engine, Census::default())?,
-        Some(_) if format == Some(FORMAT_WITHOUT_CENSUS) => {
-            let census = look(dir, || Census::count(&*db))?;
-            begin(dir, &*db, engine, census)?
-        }
+        None => begin(dir, &*db, engine)?,
         Some(found) => {
             expect_format(dir, found)?;
             trusted(dir, &*db, format)?
@@ -251,15 +258,14 @@ fn open_database(
     engine.open(dir, scrutiny)
 }
 
-/// A new store, or one that had no census: writes what every store has.
+/// A new store: writes what every store has.
 fn begin(
     dir: &Path,
     db: &dyn Database,
     engine: StoreEngine,
-    census: Census,
 ) -> Result<(Mark, Census, bool), OpenError> {
     let io = |error| OpenError::io(dir, error);
-    let mut batch = Batch::default();
+    let (mut batch, census) = (Batch::default(), Census::default());
     let format = record::seal(record::FORMAT_KEY, &engine.format().to_be_bytes());
     batch.insert(record::FORMAT_KEY, format);
     batch.insert(record::CENSUS_KEY, census.seal());
@@ -394,11 +400,10 @@ fn sync_dir(dir: &Path) -> io::Result<()> {
 }
 
 fn expect_format(dir: &Path, found: u32) -> Result<(), OpenError> {
-    if found > FORMAT_MAX {
-        return Err(OpenError::Newer {
-            dir: dir.to_owned(),
-            found,
-        });
+    let dir = dir.to_owned();
+    match found {
+        ..FORMAT_MIN => Err(OpenError::Older { dir, found }),
+        FORMAT_MIN..=FORMAT_MAX => Ok(()),
+        _ => Err(OpenError::Newer { dir, found }),
     }
-    Ok(())
 }

@@ -268,7 +268,7 @@ mod tests {
             chunks: 0,
             inline: vec![1, 2, 3],
         };
-        let id = TaskId::from_bytes([5; 16]);
+        let id = TaskId::from_bytes([5; TaskId::BYTES]);
         let sealed = head.seal(&id);
         let body = unseal(&head_key(&id), &sealed).unwrap();
         assert_eq!(Head::from_body(body), Some(head));

@@ -128,7 +128,10 @@ mod tests {
     #[tokio::test]
     async fn a_reader_waits_for_its_own_task_only() {
         let tide = Tide::default();
-        let (wet, dry) = (TaskId::from_bytes([1; 16]), TaskId::from_bytes([2; 16]));
+        let (wet, dry) = (
+            TaskId::from_bytes([1; TaskId::BYTES]),
+            TaskId::from_bytes([2; TaskId::BYTES]),
+        );
         tide.launch([wet].into_iter());
         let mut reader = Box::pin(tide.durable(&wet));
         assert!(poll!(&mut reader).is_pending());
@@ -151,7 +154,7 @@ mod tests {
     #[tokio::test]
     async fn a_store_that_has_stopped_says_why_to_all() {
         let tide = Tide::default();
-        let id = TaskId::from_bytes([1; 16]);
+        let id = TaskId::from_bytes([1; TaskId::BYTES]);
         tide.launch([id].into_iter());
         let mut reader = Box::pin(tide.durable(&id));
         assert!(poll!(&mut reader).is_pending());
@@ -164,6 +167,9 @@ mod tests {
         let why = Err(lost("its end"));
         assert_eq!(reader.await, why);
         assert_eq!(tide.check(), why);
-        assert!(tide.is_durable(&TaskId::from_bytes([2; 16])).is_err());
+        assert!(
+            tide.is_durable(&TaskId::from_bytes([2; TaskId::BYTES]))
+                .is_err()
+        );
     }
 }

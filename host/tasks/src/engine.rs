@@ -40,7 +40,7 @@ use tokio_util::task::TaskTracker;
 use crate::clock::Clock;
 use crate::codec::{self, CodecError};
 use crate::decide::{Command, Effect, Moment, Patience, decide};
-use crate::id::TaskId;
+use crate::id::{Ids, TaskId};
 use crate::model::Call;
 use crate::run::{Failures, Reason, Runner};
 use crate::state::{Illegal, Outcome, Task, apply};
@@ -64,7 +64,7 @@ const LAST_WRITES_MS: u64 = 2_000;
 /// Changes that a listener may lag behind. One that lags further looks at all its tasks anyway.
 const CHANGES_MAX: usize = 1_024;
 
-/// How many ids of unfinished tasks are read at once: 128 KiB. Their tasks are read in between, which takes a store's cache from
+/// How many ids of unfinished tasks are read at once: 160 KiB. Their tasks are read in between, which takes a store's cache from
 /// the index; with shorter pages coming back to it took a quarter of the start with 100,000 tasks.
 const ID_PAGE: usize = 8_192;
 
@@ -195,6 +195,7 @@ impl fmt::Debug for Engine {
 struct Inner {
     ports: Ports,
     settings: Settings,
+    ids: Ids,
     live: Arc<Live>,
     open: Open,
     /// Places for runs that wait in memory.
@@ -218,6 +219,7 @@ impl Engine {
             waiting: Waiting::new(settings.lingering_max, settings.waiting_bytes_max),
             open: Open::new(settings.open_per_principal_max),
             settings,
+            ids: Ids::default(),
             live: Arc::default(),
             changes: broadcast::channel(CHANGES_MAX).0,
             spawned: TaskTracker::new(),

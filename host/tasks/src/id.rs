@@ -3,20 +3,27 @@
 use std::fmt;
 use std::str::FromStr;
 
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 
-/// The name of a task: 128 random bits, written as 32 lower-case hex digits.
+/// The name of a task: 160 random bits, written as 40 lower-case hex digits.
 ///
-/// It is safe in a header and says nothing of time, order or owner.
+/// It is safe in a header and says nothing of time, order or owner. 128 of its bits are drawn for it alone. The other 32, its
+/// *neighbourhood*, are the first of its raw form and are shared by what is made in one millisecond: a store that sorts by the
+/// raw form so finds beside each other what is written together, and most often ends together. In the text they are masked by
+/// the rest, so that neighbours do not look alike.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct TaskId([u8; TaskId::BYTES]);
 
+/// Length of a neighbourhood, in bytes.
+const NEIGHBOURHOOD_BYTES: usize = 4;
+
 impl TaskId {
     /// Length of the raw form.
-    pub const BYTES: usize = 16;
+    pub const BYTES: usize = 20;
 
-    /// Draws a new id from the operating system's random numbers; fails if it has none to give.
+    /// Draws a new id, in a neighbourhood of its own, from the operating system's random numbers; fails if it has none to give.
     pub fn random() -> Result<Self, getrandom::Error> {
         let mut bytes = [0; Self::BYTES];
         getrandom::fill(&mut bytes)?;
@@ -32,11 +39,47 @@ impl TaskId {
     pub const fn as_bytes(&self) -> &[u8; Self::BYTES] {
         &self.0
     }
+
+    /// From the raw form to that of the text, and back.
+    fn masked(mut self) -> Self {
+        let (neighbourhood, own) = self.0.split_at_mut(NEIGHBOURHOOD_BYTES);
+        for mask in own.chunks_exact(NEIGHBOURHOOD_BYTES) {
+            for (byte, mask) in neighbourhood.iter_mut().zip(mask) {
+                *byte ^= mask;
+            }
+        }
+        self
+    }
+}
+
+/// Makes the ids of new tasks: those of one millisecond are neighbours.
+#[derive(Debug, Default)]
+pub(crate) struct Ids {
+    /// Since when, in milliseconds since the epoch, and which. `None` before the first id.
+    neighbourhood: Mutex<Option<(u64, [u8; NEIGHBOURHOOD_BYTES])>>,
+}
+
+impl Ids {
+    /// A new id; fails if the operating system has no random numbers to give.
+    pub(crate) fn make(&self, now_ms: u64) -> Result<TaskId, getrandom::Error> {
+        let mut id = TaskId::random()?;
+        let (drawn, _) = id.0.split_at_mut(NEIGHBOURHOOD_BYTES);
+        let mut neighbourhood = self.neighbourhood.lock();
+        match &*neighbourhood {
+            Some((since_ms, shared)) if *since_ms == now_ms => drawn.copy_from_slice(shared),
+            _ => *neighbourhood = drawn.first_chunk().map(|drawn| (now_ms, *drawn)),
+        }
+        Ok(id)
+    }
 }
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let mut digits = [0; 2 * Self::BYTES];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.masked().0) {
+            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
+        }
+        f.write_str(std::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
     }
 }
 
@@ -46,9 +89,9 @@ impl fmt::Debug for TaskId {
     }
 }
 
-/// The text is not a task id: 32 lower-case hex digits are.
+/// The text is not a task id: 40 lower-case hex digits are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("not a task id: 32 lower-case hex digits are expected")]
+#[error("not a task id: 40 lower-case hex digits are expected")]
 pub struct BadTaskId;
 
 impl FromStr for TaskId {
@@ -63,8 +106,13 @@ impl FromStr for TaskId {
         for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
             *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
         }
-        Ok(Self(bytes))
+        Ok(Self(bytes).masked())
     }
+}
+
+/// Of a number below 16.
+const fn digit(nibble: u8) -> u8 {
+    b"0123456789abcdef"[nibble as usize]
 }
 
 /// One spelling only, so that two texts never name the same task.
@@ -129,6 +177,22 @@ mod tests {
     }
 
     #[test]
+    fn ids_of_one_millisecond_lie_together_and_do_not_look_alike() {
+        let ids = Ids::default();
+        let near: Vec<TaskId> = (0..1_000).map(|_| ids.make(5).unwrap()).collect();
+        let far = ids.make(6).unwrap();
+        let neighbourhood = |id: &TaskId| id.as_bytes()[..NEIGHBOURHOOD_BYTES].to_vec();
+        let shown = |id: &TaskId| id.to_string()[..2 * NEIGHBOURHOOD_BYTES].to_owned();
+        let apart: HashSet<_> = near.iter().map(neighbourhood).collect();
+        assert_eq!(apart.len(), 1);
+        assert!(!apart.contains(&neighbourhood(&far)));
+        let texts: HashSet<_> = near.iter().map(shown).collect();
+        assert!(texts.len() > 990, "{} beginnings of texts", texts.len());
+        let own = near.iter().map(|id| &id.as_bytes()[NEIGHBOURHOOD_BYTES..]);
+        assert_eq!(own.collect::<HashSet<_>>().len(), 1_000);
+    }
+
+    #[test]
     fn text_round_trips_and_other_spellings_are_refused() {
         let id = TaskId::random().unwrap();
         let text = id.to_string();
@@ -139,8 +203,8 @@ mod tests {
             "0",
             &text[1..],
             &format!("{text}0"),
-            &"G".repeat(32),
-            &"AB".repeat(16),
+            &"G".repeat(40),
+            &"AB".repeat(20),
         ] {
             assert_eq!(bad.parse::<TaskId>(), Err(BadTaskId), "{bad}");
         }

@@ -13,7 +13,7 @@ use crate::record;
 /// The smallest step between two ids, as numbers: far below the distance of any two of them, which are random.
 const STEP_MIN: u128 = 1 << 64;
 
-/// A key as a number: that of its id.
+/// A key as a number: the beginning of its id, which is enough to tell any two apart.
 type Place = u128;
 
 /// Shows all heads that can be read, in the order of their ids. Each part that cannot is told once, by the database's word.
@@ -74,6 +74,21 @@ fn behind(db: &dyn Database, hole: Place) -> Option<Place> {
     Some(high)
 }
 
+/// The lowest id of this place.
+fn id_at(place: Place) -> TaskId {
+    let mut bytes = [0; TaskId::BYTES];
+    let (beginning, _) = bytes.split_at_mut(size_of::<Place>());
+    beginning.copy_from_slice(&place.to_be_bytes());
+    TaskId::from_bytes(bytes)
+}
+
+fn place_of(id: &TaskId) -> Place {
+    let (beginning, _) = id.as_bytes().split_at(size_of::<Place>());
+    beginning
+        .iter()
+        .fold(0, |place, byte| place << 8 | Place::from(*byte))
+}
+
 enum Read {
     All,
     /// Not from here on.
@@ -87,7 +102,7 @@ fn read(
     end: Option<Place>,
     show: &mut Show<'_>,
 ) -> Result<Read, StoreError> {
-    let key = |place: Place| record::head_key(&TaskId::from_bytes(place.to_be_bytes()));
+    let key = |place: Place| record::head_key(&id_at(place));
     let (_, last) = record::head_range(None);
     let keys = (
         Bound::Included(key(from)),
@@ -98,7 +113,7 @@ fn read(
         let flow = show(key, sealed).inspect_err(|error| refused = Some(error.clone()))?;
         if let Ok(id) = record::id_at(key, 1) {
             // A damaged page may show anything; it does not lead back.
-            let next = Place::from_be_bytes(*id.as_bytes()).saturating_add(1);
+            let next = place_of(&id).saturating_add(1);
             place = place.max(next).min(end.unwrap_or(Place::MAX));
         }
         Ok(flow)

@@ -201,9 +201,9 @@ async fn an_export_goes_around_what_cannot_be_read() {
     // The same ids each time, so that the file is the same too.
     let tasks: Vec<Task> = (0..1_000u64)
         .map(|n| {
-            let spread = u128::from(n.wrapping_mul(0x9e37_79b9_7f4a_7c15)) << 64;
+            let spread = n.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes();
             Task {
-                id: TaskId::from_bytes(spread.to_be_bytes()),
+                id: TaskId::from_bytes(std::array::from_fn(|at| *spread.get(at).unwrap_or(&0))),
                 ..task(300, None, n % 3 == 0)
             }
         })
@@ -213,7 +213,7 @@ async fn an_export_goes_around_what_cannot_be_read() {
     let mut bytes = std::fs::read(&path).unwrap();
     let pages = [10, 400, 401, 700].map(|n| &tasks[n].id).map(|id| {
         let key = [b"h", id.as_bytes().as_slice()].concat();
-        let leaf = |page: &&mut [u8]| page[0] == 1 && page.windows(17).any(|at| at == key);
+        let leaf = |page: &&mut [u8]| page[0] == 1 && page.windows(key.len()).any(|at| at == key);
         let pages = bytes.chunks_exact_mut(4_096).filter(leaf);
         pages.map(|page| page.fill(0xab)).count()
     });
@@ -241,8 +241,8 @@ async fn a_wrong_format_keeps_no_task_from_being_saved(engine: StoreEngine) {
     for format in [
         &b""[..],
         b"\xff\xfe",
-        b"longshore task store 2\n",
-        b"longshore task store 3\n",
+        b"longshore task store 4\n",
+        b"longshore task store 5\n",
     ] {
         let dir = tempfile::tempdir().unwrap();
         keep(engine, dir.path(), &tasks()).await;

@@ -23,7 +23,7 @@ on_each_engine!(
     a_lost_file_is_not_an_empty_store,
     an_emptied_file_is_not_an_empty_store,
     an_overwritten_file_is_not_an_empty_store,
-    a_newer_format_is_named,
+    another_format_is_named,
     a_folder_that_cannot_be_made_is_named,
     a_flipped_bit_in_a_task_stops_the_start,
     a_lost_part_of_a_large_value_is_an_error_of_that_task_alone,
@@ -231,13 +231,22 @@ async fn an_overwritten_file_is_not_an_empty_store(engine: StoreEngine) {
     expect_damage(dir.path(), engine);
 }
 
-async fn a_newer_format_is_named(engine: StoreEngine) {
+async fn another_format_is_named(engine: StoreEngine) {
     let (dir, _) = with_one_task(engine).await;
-    fs::write(dir.path().join("format"), "longshore task store 4\n").unwrap();
-    let error = DiskStore::open(dir.path(), engine).unwrap_err();
+    let open = |format: u32| {
+        let text = format!("longshore task store {format}\n");
+        fs::write(dir.path().join("format"), text).unwrap();
+        DiskStore::open(dir.path(), engine).unwrap_err()
+    };
+    let newer = open(6);
     assert!(
-        matches!(error, OpenError::Newer { found: 4, .. }),
-        "{error}"
+        matches!(newer, OpenError::Newer { found: 6, .. }),
+        "{newer}"
+    );
+    let older = open(3);
+    assert!(
+        matches!(older, OpenError::Older { found: 3, .. }),
+        "{older}"
     );
 }
 

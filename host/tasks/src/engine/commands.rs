@@ -106,8 +106,10 @@ impl Inner {
         if self.live.bytes() + call.body.len() > self.settings.running_bytes_max {
             return Err(EngineError::Busy);
         }
-        let id = TaskId::random().map_err(|error| EngineError::Entropy(error.to_string()))?;
-        let task = Task::born(id, call, birth, self.now_ms()).asked_before(checkpoint);
+        let now_ms = self.now_ms();
+        let id = self.ids.make(now_ms);
+        let id = id.map_err(|error| EngineError::Entropy(error.to_string()))?;
+        let task = Task::born(id, call, birth, now_ms).asked_before(checkpoint);
         let principal = task.call.principal.clone();
         if !self.open.try_add(&principal) {
             let open_max = self.open.max();
@@ -121,7 +123,11 @@ impl Inner {
             return Err(error);
         }
         let view = task.view(None);
-        let seed = run.map_or(Seed::Stored(None), |run| Seed::Adopted(run, Box::new(task)));
+        let task = Box::new(task);
+        let seed = match run {
+            Some(run) => Seed::Adopted(run, task),
+            None => Seed::New(task),
+        };
         self.spawn_driver(claim, seed);
         Ok(Handle {
             inner: self,

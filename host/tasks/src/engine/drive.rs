@@ -25,6 +25,8 @@ use crate::state::{Outcome, Task};
 pub(super) enum Seed {
     /// From a caller: it goes on already.
     Adopted(Box<dyn Run>, Box<Task>),
+    /// The first of a task that was made just now.
+    New(Box<Task>),
     /// From the task as stored, if it needs one. The permit is given back when it is started.
     Stored(Option<OwnedSemaphorePermit>),
 }
@@ -137,6 +139,10 @@ impl Driver {
                     None => Posture::Running,
                 };
                 (*task, run, posture)
+            }
+            Seed::New(task) => {
+                let run = inner.start(&task, None);
+                (*task, run, Posture::Running)
             }
             Seed::Stored(permit) => {
                 let opened = inner.start_stored(&claim.id).await;
@@ -443,6 +449,15 @@ impl Inner {
         }
     }
 
+    fn start(&self, task: &Task, record: Option<&[u8]>) -> Box<dyn Run> {
+        let external_id = task.external_id.as_deref();
+        let past = Past {
+            record,
+            external_id,
+        };
+        self.ports.runner.start(&task.id, &task.call, past)
+    }
+
     /// The run that the stored task needs now, if it needs one.
     async fn start_stored(
         self: &Arc<Self>,
@@ -455,21 +470,13 @@ impl Inner {
             let written = self.insist(id, again).await;
             task = written.map_err(|error| self.give_up(id, &error))?;
         }
-        let start = |record| {
-            let external_id = task.external_id.as_deref();
-            let past = Past {
-                record,
-                external_id,
-            };
-            self.ports.runner.start(id, &task.call, past)
-        };
         let end = match opening(&task) {
             Opening::Start => {
-                let run = start(None);
+                let run = self.start(&task, None);
                 return Ok((task, run, Posture::Running));
             }
             Opening::Replay(checkpoint) => {
-                let run = start(checkpoint.record.as_deref());
+                let run = self.start(&task, checkpoint.record.as_deref());
                 return Ok((task, run, Posture::Replaying(checkpoint)));
             }
             Opening::Rest => return Err(Exit::NotNeeded),

@@ -25,7 +25,9 @@ impl Inner {
             attempts.fetch_add(1, Ordering::Relaxed);
             self.transition(id, &command)
         };
-        let done = self.retry(attempt).await;
+        // On the heap while it lasts: a driver keeps room for all that it may do, there is one for each running task, and what
+        // they mostly do is wait.
+        let done = Box::pin(self.retry(attempt)).await;
         if attempts.into_inner() > 1 {
             // What an attempt changed that was said to have failed can only be seen now.
             self.tell(id);

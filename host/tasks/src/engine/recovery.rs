@@ -16,7 +16,7 @@ use crate::decide::{Command, Revival, cancellation, revival};
 use crate::id::TaskId;
 use crate::state::Task;
 
-/// A task that needs a run, in the order of its making: 24 bytes each.
+/// A task that needs a run, in the order of its making: 32 bytes each.
 type Queued = (u64, TaskId);
 
 /// Takes up every unfinished task, a bounded number of them at once, and returns when all have
