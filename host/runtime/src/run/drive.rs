@@ -105,7 +105,7 @@ pub(crate) fn start(
     };
     let admitted = (admission.clone(), terms.patience);
     let task = drive(host.clone(), admitted, plugin.clone(), seat);
-    let guest = host.threads().spawn(Box::pin(task)).abort_handle();
+    let guest = host.threads().spawn(task).abort_handle();
     Run {
         steps,
         replies,
@@ -139,7 +139,8 @@ async fn drive(
 ) {
     let steps = seat.steps.clone();
     let last = match admission.admit(&plugin.name, patience).await {
-        Ok(_slot) => supervise(&host, &plugin, seat).await,
+        // On the heap from here on: thousands may wait for a slot, and a guest's call is a large future.
+        Ok(_slot) => Box::pin(supervise(&host, &plugin, seat)).await,
         Err(failure) => Some(Step::Failed(failure)),
     };
     if let Some(step) = last {
