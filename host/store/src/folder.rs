@@ -2,7 +2,7 @@
 //!
 //! Opening refuses what must not be opened, and never makes an empty store where there was one.
 //! What says that there was one stands in three places: the file `format`, the mark, and the
-//! database. The format also says which database it is, so that a program that does not know it
+//! database (`making` tells those of a store that was never finished). The format also says which database it is, so that a program that does not know it
 //! refuses by the number alone.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
@@ -16,7 +16,7 @@ use longshore_tasks::StoreError;
 use crate::census::Census;
 use crate::engine::{Batch, Database, Scrutiny, StoreEngine, caught};
 use crate::mark::{self, Mark};
-use crate::{orphan, record, regular};
+use crate::{making, orphan, record, regular};
 
 /// The newest format that is read.
 const FORMAT_MAX: u32 = 5;
@@ -142,7 +142,11 @@ pub(crate) fn open(
     let io = |error| OpenError::io(dir, error);
     fs::create_dir_all(dir).map_err(io)?;
     let lock = lock(dir)?;
+    making::start_over(dir).map_err(io)?;
     let format = read_format(dir)?;
+    if format.is_none() && engine_of(dir)?.is_none() {
+        making::begin(dir).map_err(io)?;
+    }
     let db = open_database(dir, engine, format, scrutiny)?;
     let (mark, census, closed) = match look(dir, || format_of(&*db))? {
         None if format.is_some() || mark::path(dir).exists() || !look(dir, || is_empty(&*db))? => {
@@ -158,6 +162,7 @@ pub(crate) fn open(
     if format != Some(engine.format()) {
         write_format(dir, engine).map_err(io)?;
     }
+    making::end(dir).map_err(io)?;
     Ok(Opened {
         db,
         mark,
@@ -169,6 +174,9 @@ pub(crate) fn open(
 
 /// The database of the store in `dir`; none if there is nothing of a store.
 pub(crate) fn engine_of(dir: &Path) -> Result<Option<StoreEngine>, OpenError> {
+    if making::is_cut_short(dir) {
+        return Ok(None);
+    }
     let there = StoreEngine::found_in(dir);
     let found = match read_format(dir)? {
         Some(format) => StoreEngine::of_format(format),
@@ -354,7 +362,7 @@ fn lock(dir: &Path) -> Result<Lock, OpenError> {
 /// The format of the store that was made here before, as a file beside the database says: sled
 /// takes a log it cannot make sense of for an empty one.
 fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
-    let text = match regular::read(&dir.join("format")) {
+    let text = match regular::read(&format_path(dir)) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(OpenError::io(dir, error)),
@@ -373,7 +381,7 @@ fn read_format(dir: &Path) -> Result<Option<u32>, OpenError> {
 }
 
 fn write_format(dir: &Path, engine: StoreEngine) -> io::Result<()> {
-    let (new, path) = (dir.join("format.new"), dir.join("format"));
+    let (new, path) = (dir.join("format.new"), format_path(dir));
     let mut options = OpenOptions::new();
     let mut file = regular::open(&new, options.write(true).create(true).truncate(true))?;
     writeln!(file, "{FORMAT_WORDS}{}", engine.format())?;
@@ -395,7 +403,11 @@ fn sync_names(dir: &Path, engine: StoreEngine) -> io::Result<()> {
     sync_dir(dir)
 }
 
-fn sync_dir(dir: &Path) -> io::Result<()> {
+pub(crate) fn format_path(dir: &Path) -> PathBuf {
+    dir.join("format")
+}
+
+pub(crate) fn sync_dir(dir: &Path) -> io::Result<()> {
     File::open(dir)?.sync_all()
 }
 

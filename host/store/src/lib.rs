@@ -20,6 +20,7 @@ mod census;
 mod committer;
 mod engine;
 mod folder;
+mod making;
 mod mark;
 mod orphan;
 mod record;

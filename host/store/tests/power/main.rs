@@ -56,9 +56,10 @@ fn main() {
         std::fs::create_dir(&dir).unwrap();
         record(engine, &dir, &file, changes);
         let trace = || Trace::of(BufReader::new(File::open(&file).unwrap()), &dir);
-        let length = trace().count();
-        let report = follow(engine, trace(), length, cuts, seed);
-        println!("{engine}: {length} events, {report}");
+        let made = trace().position(|event| matches!(event, Event::Acked(..)));
+        let lengths = (made.unwrap(), trace().count());
+        let report = follow(engine, trace(), lengths, cuts, seed);
+        println!("{engine}: {} events, {report}", lengths.1);
     }
 }
 
@@ -81,17 +82,20 @@ fn record(engine: StoreEngine, dir: &Path, file: &Path, changes: u64) {
     );
 }
 
-/// Follows the trace and cuts the power `cuts` times.
+/// Follows the trace, in which a store is made and then changed, and cuts the power `cuts` times and while it is made.
 fn follow(
     engine: StoreEngine,
     trace: impl Iterator<Item = Event>,
-    length: usize,
+    (made, length): (usize, usize),
     cuts: u64,
     seed: u64,
 ) -> String {
     let mut dice = Dice::new(seed);
+    // Each place until the first change is acknowledged, some times over, and any.
     let mut at: Vec<usize> = (0..cuts).map(|_| dice.roll(length)).collect();
+    at.extend((0..made).flat_map(|place| [place; 4]));
     at.sort_unstable();
+    let places = at.len();
     let (mut disk, mut acked) = (Disk::default(), HashMap::new());
     let (mut checked, mut unsynced) = (0, 0);
     for (place, event) in trace.enumerate() {
@@ -108,7 +112,7 @@ fn follow(
         }
     }
     format!(
-        "{cuts} power cuts, {checked} acknowledged facts checked, {} tasks at the end; {unsynced} \
+        "{places} power cuts, {checked} acknowledged facts checked, {} tasks at the end; {unsynced} \
          writes were not synced at the cuts: nothing acknowledged was lost",
         acked.len()
     )
