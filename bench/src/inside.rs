@@ -28,6 +28,9 @@ const RUNS: usize = 20_000;
 const AT_ONCE: usize = 8;
 /// How often a run is made again from its record.
 const REPLAYS: usize = 200;
+/// How often a spinning guest is ended, and for how long it may spin before: until it is at it on its core.
+const KILLS: usize = 100;
+const SPIN: Duration = Duration::from_millis(20);
 
 /// How many cores a child has.
 const CORES: [usize; 2] = [1, 2];
@@ -55,6 +58,8 @@ pub(crate) fn run(rounds: usize) -> Result<Report> {
     report.figure("run_alone_p50_us", median("run_alone_us_2"));
     report.figure("runs_on_1_core_per_s", median("runs_per_s_1"));
     report.figure("runs_on_2_cores_per_s", median("runs_per_s_2"));
+    report.figure("guest_ended_p50_ms", median("ended_p50_ms_2"));
+    report.figure("guest_ended_p99_ms", median("ended_p99_ms_2"));
     report.figure("replay_20_entries_us", median("replay_20_us_2"));
     report.figure("replay_2000_entries_us", median("replay_2000_us_2"));
     Ok(report)
@@ -89,26 +94,35 @@ pub(crate) fn measure() -> Result<Value> {
         .enable_all()
         .build()?;
     threads.block_on(async {
-        let runtime = runtime(&home)?;
-        let mut changes = runtime.changes();
-        runtime.serve_directory();
-        while !runtime.snapshot().settled {
-            changes.changed().await?;
-        }
-        let plugin = runtime.snapshot().plugins["fixtures"].clone();
+        let (runtime, plugin) = serving(&home, 64).await?;
+        let ended_ms = ended().await?;
         let alone_us = alone(&runtime, &plugin).await?;
         let (per_s, cpu_us) = together(&runtime, &plugin).await?;
         Ok(json!({
             "run_alone_us": alone_us,
             "runs_per_s": per_s,
             "run_cpu_us": cpu_us,
+            "ended_p50_ms": ended_ms.median(),
+            "ended_p99_ms": ended_ms.quantile(0.99),
             "replay_20_us": replay(&runtime, &plugin, 20).await?,
             "replay_2000_us": replay(&runtime, &plugin, 2_000).await?,
         }))
     })
 }
 
-fn runtime(home: &Home) -> Result<Runtime> {
+/// A runtime with so many slots for guests, and the plugin that it serves.
+async fn serving(home: &Home, slots: u32) -> Result<(Runtime, Arc<Plugin>)> {
+    let runtime = runtime(home, slots)?;
+    let mut changes = runtime.changes();
+    runtime.serve_directory();
+    while !runtime.snapshot().settled {
+        changes.changed().await?;
+    }
+    let plugin = runtime.snapshot().plugins["fixtures"].clone();
+    Ok((runtime, plugin))
+}
+
+fn runtime(home: &Home, slots: u32) -> Result<Runtime> {
     let program = binary();
     let target = program.ancestors().nth(2).unwrap_or(Path::new("target"));
     Ok(Runtime::new(Settings {
@@ -123,7 +137,7 @@ fn runtime(home: &Home) -> Result<Runtime> {
             memory_bytes: 2 << 30,
             cpu_s: 120,
         },
-        concurrent_runs: 64,
+        concurrent_runs: slots,
         queued_calls: 64,
         component_bytes_max: 64 << 20,
         plugin: PluginSettings::default(),
@@ -168,6 +182,32 @@ async fn alone(runtime: &Runtime, plugin: &Arc<Plugin>) -> Result<f64> {
         samples.add(watch.us());
     }
     Ok(samples.median())
+}
+
+/// How long it takes, in milliseconds, from the word that ends a spinning guest to the end of another that waits for its slot.
+#[allow(
+    clippy::disallowed_methods,
+    reason = "nothing says that a guest computes"
+)]
+async fn ended() -> Result<Samples> {
+    let home = Home::new(&[FIXTURES], "");
+    let (runtime, plugin) = serving(&home, 1).await?;
+    let mut samples = Samples::default();
+    for _ in 0..KILLS {
+        let spins = runtime.run(
+            &plugin,
+            call(&plugin, "spin", &json!({}))?,
+            None,
+            Patience::Queue,
+        );
+        let waits = call(&plugin, "echo", &json!({ "text": "x" }))?;
+        tokio::time::sleep(SPIN).await;
+        let watch = Stopwatch::start();
+        drop(spins);
+        finish(runtime.run(&plugin, waits, None, Patience::Queue)).await?;
+        samples.add(watch.ms());
+    }
+    Ok(samples)
 }
 
 /// Runs a second, and the time of a processor that each took, in microseconds, all of this process counted.
