@@ -53,4 +53,5 @@ mod strain;
 mod task;
 mod told;
 mod typescript_client;
+mod unread;
 mod zoo;

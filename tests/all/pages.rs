@@ -1,9 +1,12 @@
 //! Lists page by page: a client that began with one list gets all of it, whatever changes meanwhile.
 
 use longshore_tests::client::Message;
-use longshore_tests::server::{CONFORMANCE, FIXTURES, Server, VERSION_A};
+use longshore_tests::server::{CONFORMANCE, FIXTURES, Home, SCHEMAS, Server, VERSION_A, component};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::Value;
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::Arc;
 
 const SMALL_PAGES: &str = "[lists]\npage_size = 5\n";
 
@@ -72,4 +75,38 @@ fn a_cursor_is_good_after_a_restart_unless_the_list_has_changed() {
     let refused = server.send(&Message::new("tools/list").param("cursor", cursor));
     assert_eq!((refused.status(), refused.code()), (200, -32602));
     assert!(refused.error_text().contains("changed"), "{refused:?}");
+}
+
+#[test]
+fn a_page_of_large_entries_is_shorter() {
+    // Each lists some 60 KiB.
+    const COPIES: usize = 30;
+    const BYTES_MAX: usize = (1 << 20) + 1_000;
+    let copies = || (0..COPIES).map(|copy| format!("copy{copy}"));
+    let prefix = |copy: String| format!("[plugins.{copy}]\nprefix = \"{copy}.\"\n");
+    let config: String = copies().map(prefix).collect();
+    let home = Arc::new(Home::new(&[], &config));
+    let component = fs::read(component(SCHEMAS)).unwrap();
+    copies().for_each(|copy| home.install_as(&format!("{copy}.wasm"), &component));
+    let server = Server::start_in(home).settled();
+    let mut names = BTreeSet::new();
+    let (mut pages, mut cursor) = (0, None);
+    loop {
+        let mut message = Message::new("tools/list");
+        if let Some(cursor) = cursor {
+            message = message.param("cursor", cursor);
+        }
+        let reply = server.send(&message);
+        assert!(reply.body.len() < BYTES_MAX, "{} bytes", reply.body.len());
+        let tools = reply.result()["tools"].as_array().unwrap();
+        assert!(!tools.is_empty());
+        names.extend(tools.iter().map(|tool| tool["name"].to_string()));
+        pages += 1;
+        cursor = reply.result().get("nextCursor").cloned();
+        if cursor.is_none() {
+            break;
+        }
+    }
+    assert_eq!(names.len(), COPIES * 6);
+    assert!(pages > 1);
 }

@@ -8,6 +8,7 @@
 //! - `gate`: `Host` and `Origin`.
 //! - `health`: `/healthz`, `/readyz`.
 //! - `media`: media types.
+//! - `patience`: clients that do not take what they asked for.
 //!
 //! It must not know what a method does.
 
@@ -19,6 +20,7 @@ mod endpoint;
 pub(crate) mod gate;
 mod health;
 mod media;
+mod patience;
 mod session;
 mod stream;
 
@@ -30,13 +32,14 @@ use axum::routing::get;
 use endpoint::Endpoint;
 use futures::future::{BoxFuture, Either};
 use futures::stream::FuturesUnordered;
-use futures::{FutureExt as _, StreamExt as _};
+use futures::{FutureExt as _, StreamExt as _, TryFutureExt as _};
 use gate::Gate;
 use http::{Request, StatusCode};
 use hyper::body::Incoming;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::service::TowerToHyperService;
+use patience::{Patient, Streams, in_pieces};
 pub(crate) use session::Sessions;
 use std::convert::Infallible;
 use std::net::IpAddr;
@@ -89,7 +92,10 @@ pub(crate) async fn serve(
             stop: stop.clone(),
             peer,
         };
-        let patience = Duration::from_millis(config.header_timeout_ms);
+        let patience = Patience {
+            first_request: Duration::from_millis(config.header_timeout_ms),
+            write: Duration::from_millis(config.write_timeout_ms),
+        };
         open.spawn(async move {
             connection.serve(stream, patience).await;
             drop(seat);
@@ -125,8 +131,10 @@ fn others(app: Arc<App>) -> Router {
         })
 }
 
-fn builder(config: &Http) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+fn builder(config: &Http) -> Builder<Streams> {
+    let mut builder = Builder::new(Streams {
+        patience: Duration::from_millis(config.write_timeout_ms),
+    });
     builder
         .http1()
         .timer(TokioTimer::new())
@@ -163,9 +171,18 @@ async fn accept(
 struct Connection {
     endpoint: Arc<Endpoint>,
     others: Router,
-    builder: Arc<Builder<TokioExecutor>>,
+    builder: Arc<Builder<Streams>>,
     stop: Stop,
     peer: Peer,
+}
+
+/// How long a connection may take.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// To send a first request.
+    first_request: Duration,
+    /// To take anything of what is to be written.
+    write: Duration,
 }
 
 /// Where a connection comes from.
@@ -174,13 +191,13 @@ struct Peer(IpAddr);
 
 impl Connection {
     /// Serve one connection to its end. Dropping what it serves ends the calls.
-    async fn serve(self, stream: TcpStream, patience: Duration) {
+    async fn serve(self, stream: TcpStream, patience: Patience) {
         // Small events must not wait for more; without it they are only later.
         let _ = stream.set_nodelay(true);
         let used = Arc::new(AtomicBool::new(false));
         let (endpoint, others) = (self.endpoint, TowerToHyperService::new(self.others));
         let (peer, flag) = (self.peer, used.clone());
-        let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
+        let answer = move |mut request: Request<Incoming>| {
             flag.store(true, Ordering::Relaxed);
             if request.uri().path() == ENDPOINT {
                 request.extensions_mut().insert(peer);
@@ -188,10 +205,12 @@ impl Connection {
                 return Either::Left(leave_together(served));
             }
             Either::Right(hyper::service::Service::call(&others, request))
-        });
-        let connection = self.builder.serve_connection(TokioIo::new(stream), service);
+        };
+        let service = hyper::service::service_fn(move |request| answer(request).map_ok(in_pieces));
+        let socket = TokioIo::new(Patient::new(stream, patience.write));
+        let connection = self.builder.serve_connection(socket, service);
         tokio::pin!(connection);
-        let mut turns = turns(&self.stop, patience);
+        let mut turns = turns(&self.stop, patience.first_request);
         loop {
             let turn = tokio::select! {
                 biased;

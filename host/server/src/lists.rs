@@ -8,6 +8,10 @@ use crate::wire::{ALL_VERSIONS, TASKS, WireError};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
+/// What the entries of one page take, in bytes of JSON: common tools are about one kilobyte, so a page of 200 is far below. Many a
+/// client refuses a message of more than a few megabytes, and for each page it is held once for every client that reads it.
+const PAGE_BYTES_MAX: usize = 1 << 20;
+
 /// `server/discover`.
 pub(crate) fn discover(app: &App, catalogue: &Catalogue) -> String {
     catalogue.greeting(|| greeting(app, catalogue))
@@ -83,7 +87,7 @@ pub(crate) fn page<E: Entry>(
 
 /// The page of a list behind this key.
 fn written<E: Entry>(app: &App, shelf: &Shelf<E>, after: Option<&str>) -> String {
-    let (page, more) = shelf.page(after, app.config.lists.page_size);
+    let (page, more) = shelf.page(after, app.config.lists.page_size, PAGE_BYTES_MAX);
     let definitions: Vec<&str> = page.iter().map(|entry| entry.definition()).collect();
     let next = page
         .last()

@@ -175,11 +175,23 @@ impl<E: Entry> Shelf<E> {
         self.first_page.get_or_init(make).clone()
     }
 
-    /// At most `max` entries behind the key, in order, and whether there are more.
-    pub(crate) fn page(&self, after: Option<&str>, max: usize) -> (Vec<&Arc<E>>, bool) {
+    /// The first entries behind the key, in order, and whether there are more. They are at most `max`, with definitions of at most
+    /// `bytes_max`; a larger one comes alone.
+    pub(crate) fn page(
+        &self,
+        after: Option<&str>,
+        max: usize,
+        bytes_max: usize,
+    ) -> (Vec<&Arc<E>>, bool) {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let mut rest = self.entries.range::<str, _>((from, Bound::Unbounded));
-        let page = rest.by_ref().take(max).map(|(_, entry)| entry).collect();
-        (page, rest.next().is_some())
+        let (mut page, mut bytes) = (Vec::new(), 0);
+        for (_, entry) in self.entries.range::<str, _>((from, Bound::Unbounded)) {
+            bytes += entry.definition().len();
+            if page.len() == max || (bytes > bytes_max && !page.is_empty()) {
+                return (page, true);
+            }
+            page.push(entry);
+        }
+        (page, false)
     }
 }

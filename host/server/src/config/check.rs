@@ -103,6 +103,11 @@ fn check_http(config: &Config) -> Result<(), ConfigError> {
         1..=TIME_MS_MAX,
     )?;
     within(
+        "http.write_timeout_ms",
+        http.write_timeout_ms,
+        1..=TIME_MS_MAX,
+    )?;
+    within(
         "http.connections_max",
         http.connections_max.into(),
         1..=1_000_000,

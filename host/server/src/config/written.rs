@@ -119,6 +119,8 @@ pub(crate) struct Http {
     pub(crate) headers_max: u32,
     /// Time for a request's headers to arrive, and for a connection to stay idle, in milliseconds.
     pub(crate) header_timeout_ms: u64,
+    /// Time for a client to take anything of what is to be written, in milliseconds.
+    pub(crate) write_timeout_ms: u64,
     /// Connections at once; more wait to be accepted.
     pub(crate) connections_max: u32,
     /// Requests at once on one HTTP/2 connection.
@@ -141,6 +143,8 @@ impl Default for Http {
             header_bytes_max: 32 << 10,
             headers_max: 100,
             header_timeout_ms: 30_000,
+            // A lost packet is sent again for the fifth time after some ten seconds; a client that is busy for longer is rare.
+            write_timeout_ms: 30_000,
             // A process has 1,024 file descriptors where nobody raised the limit; the rest is for plugins and the store.
             connections_max: 768,
             streams_max: 100,

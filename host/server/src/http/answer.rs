@@ -1,7 +1,7 @@
 //! Answers as HTTP: JSON, or a stream of events that is opened at the first notification.
 //!
 //! The body of a stream moves its call on. So a client that is gone, and its body with it, ends the call; and a client that
-//! does not read makes the call wait.
+//! does not read makes the call wait, until that has taken too long (`patience`).
 
 use super::media::Accept;
 use crate::call::Undelivered;

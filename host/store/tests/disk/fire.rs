@@ -11,7 +11,7 @@ use longshore_tasks::{Put, Store as _, StoreError, TaskId};
 use tempfile::TempDir;
 
 use crate::on_each_engine;
-use crate::raw::{self, Raw};
+use crate::raw;
 
 on_each_engine!(
     a_flipped_byte_never_loses_a_task_in_silence,
