@@ -106,7 +106,7 @@ impl Refusals {
         if seen.denials.is_empty() {
             return None;
         }
-        let plugin = &self.plugin;
+        let plugin = self.plugin.escape_debug();
         let tell = |denial: &Denial| {
             format!(
                 "The plugin {plugin} was denied {}; {}.",
@@ -121,8 +121,8 @@ impl Refusals {
 impl Refusals {
     /// That a limit was met, for the caller.
     pub(crate) fn told_limit(&self, limit: Limit, limits: &Limits) -> String {
-        let (plugin, name, value) = (&self.plugin, limit.name(), limits.value(limit));
-        let key = key_of(plugin);
+        let (name, value) = (limit.name(), limits.value(limit));
+        let (plugin, key) = (self.plugin.escape_debug(), key_of(&self.plugin));
         format!(
             "The plugin {plugin} exceeded its limit {name} = {value}; the operator can raise it: plugins.{key}.limits.{name}."
         )
