@@ -341,6 +341,11 @@ fn a_bad_file_at_the_start_leaves_what_was_served_last() {
 #[test]
 fn an_order_that_cannot_be_carried_out_says_why() {
     let server = Server::start(&[VERSION_A], "");
+    let core = bytes("guests/hostile/core.wasm");
+    server.home.install_as("never.wasm", &core);
+    wait_for("the refusal", PATIENCE, || {
+        server.refused().contains_key("never").then_some(())
+    });
     for (arguments, words) in [
         (&["rollback", "a"][..], "no earlier version"),
         (&["rollback", "nothing"], "no plugin nothing"),
@@ -349,6 +354,10 @@ fn an_order_that_cannot_be_carried_out_says_why() {
         (&["approve", "a"], "nothing to approve"),
         (&["approve", "a", "--show"], "no version of a is withheld"),
         (&["history", "nothing"], "no plugin nothing"),
+        (
+            &["history", "never"],
+            "no version of never was ever served: the file that is there is refused, for it is a core module",
+        ),
     ] {
         let said = refused(&server.home, arguments);
         assert!(said.contains(words), "{arguments:?}: {said}");
