@@ -16,7 +16,6 @@ use crate::outcome::{Notices, Outcome};
 use crate::parked::{NotParked, ParkedCall, ParkedCalls};
 use crate::runner::{self, Adopted, TaskRun};
 use crate::seal::State;
-use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question, response};
 use futures::future::join_all;
@@ -315,7 +314,6 @@ impl<'a> Following<'a> {
 
     /// The run goes on in place, as a task.
     async fn become_task(self, begins: bool) -> Result<Outcome, WireError> {
-        let speaker = speaker(&self.plugin, &self.call.work);
         let Self {
             app,
             errand,
@@ -335,13 +333,14 @@ impl<'a> Following<'a> {
             Some(checkpoint) if waiting => checkpoint.questions.clone(),
             _ => Vec::new(),
         };
+        let speaker = || speaker(&plugin, &call.work);
         let adopted = Adopted {
             run,
-            speaker,
+            speaker: speaker(),
             asked,
             begins,
             message,
-            external_id: call.external_id,
+            external_id: call.external_id.clone(),
         };
         let birth = Birth {
             pinned: acted,
@@ -352,7 +351,9 @@ impl<'a> Following<'a> {
             .engine
             .adopt(stored, birth, Box::new(run), checkpoint)
             .await;
-        let view = adopted.map_err(task_methods::wire_error)?;
+        let running_bytes_max = app.config.tasks.running_bytes_max;
+        let view =
+            adopted.map_err(|error| failure::of_birth(error, &speaker(), running_bytes_max))?;
         Ok(handle(app, &view, &errand.principal))
     }
 
