@@ -38,6 +38,15 @@ pub(crate) async fn call(
     request: &CallRequest,
     notices: &Notices,
 ) -> Result<Outcome, WireError> {
+    let answered = answer(app, request, notices).await;
+    answered.inspect_err(|error| app.ends.tell(error, request.errand.whose()))
+}
+
+async fn answer(
+    app: &Arc<App>,
+    request: &CallRequest,
+    notices: &Notices,
+) -> Result<Outcome, WireError> {
     let CallRequest {
         tool,
         arguments,

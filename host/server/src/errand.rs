@@ -3,6 +3,7 @@
 //! It must not know how a run is followed.
 
 use crate::app::App;
+use crate::ends::Whose;
 use crate::legacy::session::Session;
 use crate::meta::Meta;
 use crate::params::Rounds;
@@ -40,6 +41,17 @@ impl Errand {
     pub(crate) fn new_call(&self) -> Result<Call, WireError> {
         Call::begin(self.work.clone(), self.context(), self.plugin.terms())
             .map_err(no_random_numbers)
+    }
+
+    /// Whose it is, for the log.
+    pub(crate) fn whose(&self) -> Whose<'_> {
+        // What goes on with a state goes on with the version of that.
+        let is_own = self.rounds.request_state.is_none();
+        Whose {
+            version: is_own.then(|| self.plugin.version.as_str()),
+            principal: Some(&self.principal),
+            task: None,
+        }
     }
 
     /// What the guest is told of its caller.

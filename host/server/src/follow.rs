@@ -14,7 +14,7 @@ use crate::failure;
 use crate::legacy::session::Session;
 use crate::outcome::{Notices, Outcome};
 use crate::parked::{NotParked, ParkedCall, ParkedCalls};
-use crate::runner::{self, Adopted, TaskRun};
+use crate::runner::{self, Adopted, Ending, Named, TaskRun};
 use crate::seal::State;
 use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question, response};
@@ -25,6 +25,7 @@ use longshore_tasks::{Birth, Checkpoint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 /// How a call is answered.
@@ -52,7 +53,8 @@ pub(crate) async fn plainly(
     let offered = errand.offered_answers()?;
     let origin = Origin::of(app, errand).await?;
     let following = Following::start(app, errand, origin, offered)?;
-    Box::pin(following.follow(Plan::Plain, notices)).await
+    let followed = Box::pin(following.follow(Plan::Plain, notices)).await;
+    followed.inspect_err(|error| app.ends.tell(error, errand.whose()))
 }
 
 /// Where a call stands when its request comes.
@@ -333,10 +335,12 @@ impl<'a> Following<'a> {
             Some(checkpoint) if waiting => checkpoint.questions.clone(),
             _ => Vec::new(),
         };
+        let (name, named) = oneshot::channel();
         let speaker = || speaker(&plugin, &call.work);
         let adopted = Adopted {
             run,
             speaker: speaker(),
+            ending: Ending::new(&app.ends, &stored, Named::Soon(named)),
             asked,
             begins,
             message,
@@ -354,6 +358,8 @@ impl<'a> Following<'a> {
         let running_bytes_max = app.config.tasks.running_bytes_max;
         let view =
             adopted.map_err(|error| failure::of_birth(error, &speaker(), running_bytes_max))?;
+        // A run that has failed waits for it; any other forgets it.
+        let _ = name.send(view.id);
         Ok(handle(app, &view, &errand.principal))
     }
 
