@@ -1,9 +1,10 @@
-//! What the operator's log says of calls that come to no result: whose they are, and why.
+//! What the operator's log says of calls that come to no result, and of what was denied: whose they are, and why.
 
 use longshore_tests::client::{Connection, Message};
-use longshore_tests::server::{FIXTURES, HOSTILE, Server};
+use longshore_tests::server::{FIXTURES, HOSTILE, Server, binary};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
+use std::process::Command;
 
 const ENDED: &str = "a call came to no result: ";
 
@@ -137,6 +138,53 @@ fn a_flood_of_ends_is_a_few_lines_and_a_number() {
         "{lines:#?}"
     );
     assert!(lines.len() < 40, "{lines:#?}");
+}
+
+/// A token from the command line, and the lines that let it in.
+fn token(principal: &str) -> (String, String) {
+    let output = Command::new(binary()).args(["token", principal]).output();
+    let output = output.unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let token = said.lines().nth(1).unwrap().to_owned();
+    (token, String::from_utf8(output.stdout).unwrap())
+}
+
+#[test]
+fn a_denial_tells_its_task_and_its_principal() {
+    let (token, lines) = token("alice");
+    let config = "[plugins.hostile.tools.ls]\ntask_support = \"required\"\n";
+    let server = Server::start(&[HOSTILE], &format!("{config}{lines}"));
+    let send = |message: Message| {
+        let message = message.header("Authorization", &format!("Bearer {token}"));
+        server.send(&message)
+    };
+    send(Message::call("cat", json!({ "path": "/plain/file" })));
+    check_line(&server, "denied reading /plain/file", &["principal=alice"]);
+    send(Message::call("trap", json!({})));
+    check_line(&server, ENDED, &["principal=alice", "subject=trap"]);
+    for (tool, arguments, wish) in [
+        ("ls", json!({ "path": "/task" }), "denied reading /task"),
+        (
+            "cat",
+            json!({ "path": "/later/file", "after_ms": 2_000 }),
+            "denied reading /later/file",
+        ),
+    ] {
+        let reply = send(Message::call(tool, arguments).tasks());
+        let id = format!("task={}", reply.task_id());
+        check_line(&server, wish, &[&id, "principal=alice", "plugin=hostile"]);
+    }
+}
+
+#[test]
+fn a_denial_of_a_server_without_tokens_names_nobody() {
+    let server = Server::start(&[HOSTILE], "");
+    server.call("cat", json!({ "path": "/plain/file" }));
+    let told = lines(&server, "denied reading /plain/file", 1);
+    let named = ["principal=", "task="]
+        .iter()
+        .any(|name| told[0].contains(name));
+    assert!(!named, "{told:?}");
 }
 
 #[test]

@@ -40,7 +40,7 @@ mod wants;
 mod watch;
 
 pub use admission::Patience;
-pub use call::{Call, Context, Work};
+pub use call::{Call, Context, Names, Work};
 pub use compile::{Compiler, child_main};
 pub use definitions::Change;
 pub use failure::{Exceeded, Failure};
@@ -54,7 +54,7 @@ pub use outbound::read_authorities;
 pub use plugin::{Inspection, Plugin, PluginError, Version};
 pub use record::Record;
 pub use registry::{Pins, PluginSettings, Refusal, Runtime, Settings, Snapshot};
-pub use run::{Answer, LogMessage, Progress, Question, Run, Step, Usage};
+pub use run::{Answer, LogMessage, Naming, Progress, Question, Run, Step, Usage};
 pub use unseen::is_unseen;
 pub use versions::{Why, Withheld};
 pub use wants::Wants;

@@ -162,6 +162,7 @@ impl<'a> Following<'a> {
                 let mut call = state.call;
                 call.work = errand.work.clone();
                 call.context = errand.context();
+                call.names = errand.names();
                 let run =
                     app.runtime
                         .run(&plugin, call.clone(), Some(state.record), Patience::Queue);
@@ -335,7 +336,7 @@ impl<'a> Following<'a> {
             Some(checkpoint) if waiting => checkpoint.questions.clone(),
             _ => Vec::new(),
         };
-        let (name, named) = oneshot::channel();
+        let (naming, (name, named)) = (run.naming(), oneshot::channel());
         let speaker = || speaker(&plugin, &call.work);
         let adopted = Adopted {
             run,
@@ -358,6 +359,7 @@ impl<'a> Following<'a> {
         let running_bytes_max = app.config.tasks.running_bytes_max;
         let view =
             adopted.map_err(|error| failure::of_birth(error, &speaker(), running_bytes_max))?;
+        naming.task(&view.id.to_string());
         // A run that has failed waits for it; any other forgets it.
         let _ = name.send(view.id);
         Ok(handle(app, &view, &errand.principal))

@@ -3,6 +3,7 @@
 //! It must not know of requests or of HTTP.
 
 use crate::ends::{Ends, Whose};
+use crate::errand::named;
 use crate::failure;
 use crate::result::Results;
 use crate::wire::WireError;
@@ -11,7 +12,7 @@ use async_trait::async_trait;
 use futures::future::BoxFuture;
 use longshore_runtime::contract::{InputAnswer, RpcError};
 use longshore_runtime::{
-    Answer, Call, Failure, Patience, Plugin, Record, Run, Runtime, Step, Usage, Version,
+    Answer, Call, Failure, Names, Patience, Plugin, Record, Run, Runtime, Step, Usage, Version,
 };
 use longshore_tasks as tasks;
 use std::collections::VecDeque;
@@ -48,7 +49,7 @@ impl tasks::Runner for GuestRunner {
         let ending = Ending::new(&self.ends, call, Named::Known(*id));
         let call = call.clone();
         tracing::debug!(task = %id, plugin = %call.plugin, tool = %call.tool, "a run starts");
-        let start = start(self.runtime.clone(), call, record, external_id);
+        let start = start(self.runtime.clone(), (*id, call), record, external_id);
         let guest = Guest::Starting(Box::pin(start));
         Box::new(TaskRun::new(guest, speaker, ending, self.results.clone()))
     }
@@ -57,7 +58,7 @@ impl tasks::Runner for GuestRunner {
 /// Find the version that the task belongs to, and run it.
 async fn start(
     runtime: Runtime,
-    call: tasks::Call,
+    (id, call): (TaskId, tasks::Call),
     record: Option<Record>,
     external_id: Option<String>,
 ) -> Run {
@@ -65,6 +66,10 @@ async fn start(
         Ok((plugin, mut body)) => {
             // The newest is the one the task has; the call knows only what was before there was a task.
             body.external_id = external_id.or(body.external_id);
+            body.names = Names {
+                principal: named(&call.principal),
+                task: Some(id.to_string().into()),
+            };
             runtime.run(&plugin, body, record, Patience::AsLongAsItTakes)
         }
         Err(reason) => runtime.failed_run(Failure::Unavailable(reason)),
