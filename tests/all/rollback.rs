@@ -2,7 +2,7 @@
 
 use longshore_tests::client::Message;
 use longshore_tests::server::{
-    FIXTURES, Home, Server, VERSION_A, VERSION_B, binary, component, variant,
+    FIXTURES, HOSTILE, Home, Server, VERSION_A, VERSION_B, binary, component, variant,
 };
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
@@ -122,6 +122,42 @@ fn names_of_files_are_told_as_they_are_and_do_nothing_to_a_terminal() {
     assert!(!list.contains('\u{1b}'), "{list:?}");
     assert!(list.contains("red\\u{1b}[31m"), "{list:?}");
     assert!(list.contains("link  not served"), "{list:?}");
+}
+
+#[test]
+fn names_of_files_do_nothing_to_a_log_nor_to_a_line_that_is_told() {
+    const NAME: &str = "a\u{202e}b\u{9b}c\nd";
+    let server = Server::start(&[], "");
+    let core = bytes("guests/hostile/core.wasm");
+    server.home.install_as(&format!("{NAME}.wasm"), &core);
+    wait_for("the refusal", PATIENCE, || server.refused().remove(NAME));
+    server
+        .home
+        .install_as(&format!("{NAME}.wasm"), &bytes(HOSTILE));
+    wait_for("the plugin", PATIENCE, || {
+        server.tools().contains(&"cat".to_owned()).then_some(())
+    });
+    let told = server.call("cat", json!({ "path": "/some/where" }));
+    let told = told.response().to_string();
+    let log = wait_for("the denial", PATIENCE, || {
+        let log = server.log();
+        log.contains("denied reading").then_some(log)
+    });
+    for text in [
+        &log,
+        &told,
+        &refused(&server.home, &["history", "x\u{202e}\u{1b}"]),
+    ] {
+        let seen =
+            |character: char| character == '\n' || !"\u{202e}\u{9b}\u{1b}".contains(character);
+        assert!(text.chars().all(seen), "{text:?}");
+    }
+    assert!(log.contains("plugin=a\\u{202e}b\\u{9b}c\\nd"), "{log}");
+    // The key of the line is one that TOML reads as the name.
+    let table = "[plugins.\"a\\u202eb\\u009bc\\nd\".grants]";
+    assert!(log.contains(table), "{log}");
+    let read: toml::Table = table.parse().unwrap();
+    assert!(read["plugins"].get(NAME).is_some());
 }
 
 #[test]
@@ -305,6 +341,11 @@ fn a_bad_file_at_the_start_leaves_what_was_served_last() {
 #[test]
 fn an_order_that_cannot_be_carried_out_says_why() {
     let server = Server::start(&[VERSION_A], "");
+    let core = bytes("guests/hostile/core.wasm");
+    server.home.install_as("never.wasm", &core);
+    wait_for("the refusal", PATIENCE, || {
+        server.refused().contains_key("never").then_some(())
+    });
     for (arguments, words) in [
         (&["rollback", "a"][..], "no earlier version"),
         (&["rollback", "nothing"], "no plugin nothing"),
@@ -313,6 +354,10 @@ fn an_order_that_cannot_be_carried_out_says_why() {
         (&["approve", "a"], "nothing to approve"),
         (&["approve", "a", "--show"], "no version of a is withheld"),
         (&["history", "nothing"], "no plugin nothing"),
+        (
+            &["history", "never"],
+            "no version of never was ever served: the file that is there is refused, for it is a core module",
+        ),
     ] {
         let said = refused(&server.home, arguments);
         assert!(said.contains(words), "{arguments:?}: {said}");

@@ -195,7 +195,9 @@ fn running_tasks_have_a_budget_in_bytes() {
         taken.push(reply.task_id().to_owned());
         assert!(taken.len() < 10, "there is no budget");
     };
-    assert_eq!(refused.error()["data"]["reason"], "busy", "{refused:?}");
+    let data = &refused.error()["data"];
+    assert_eq!(data["reason"], "busy", "{refused:?}");
+    assert_eq!(data["limit"], "tasks.running_bytes_max", "{refused:?}");
     assert!(taken.len() >= 2, "{}", taken.len());
     // What was taken is not lost, and makes room when it ends.
     for id in &taken {

@@ -366,6 +366,9 @@ fn a_replay_that_goes_another_way_is_told() {
         &reply,
         &Failed("diverged", "something else than it did before"),
     );
+    wait_for("the operator's line", PATIENCE, || {
+        server.log().contains("reason=diverged").then_some(())
+    });
     // Nothing was written, so the state is still good once the file is as it was.
     fs::write(&file, "one").unwrap();
     let reply = server.send(&next);

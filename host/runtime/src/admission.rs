@@ -97,7 +97,8 @@ impl Admission {
 
     fn place_in_queue(&self) -> Result<OwnedSemaphorePermit, Failure> {
         let busy = |_| Failure::Busy {
-            queued_max: self.queued_max,
+            limit: "queued_calls",
+            value: self.queued_max,
         };
         self.queue.clone().try_acquire_owned().map_err(busy)
     }
@@ -123,7 +124,7 @@ mod tests {
         let mut waiting = Box::pin(admission.admit("a", Patience::Queue));
         assert!(poll!(&mut waiting).is_pending());
         let refused = admission.admit("a", Patience::Queue).await;
-        assert!(matches!(refused, Err(Failure::Busy { queued_max: 1 })));
+        assert!(matches!(refused, Err(Failure::Busy { value: 1, .. })));
         drop(slot);
         assert!(waiting.await.is_ok());
     }

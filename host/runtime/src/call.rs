@@ -4,6 +4,7 @@ use crate::contract::{ClientFeatures, CompletionTarget, LogLevel};
 use crate::grants::GrantsPrint;
 use crate::limits::Limits;
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// The replay ABI: how a record relates to what a guest sees. It changes with the meaning of a record's entries, with what is
 /// recorded, and with anything a guest can observe that is not.
@@ -29,6 +30,18 @@ pub struct Call {
     pub external_id: Option<String>,
     /// The replay ABI of the host that began it.
     pub abi: u32,
+    /// The names of this run of it.
+    #[serde(skip)]
+    pub names: Names,
+}
+
+/// By which names the holder of a run knows it. They stand in the operator's log, and mean nothing here.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    /// For whom it runs.
+    pub principal: Option<Arc<str>>,
+    /// What it is part of.
+    pub task: Option<Arc<str>>,
 }
 
 /// What a call asks of a plugin. Each kind has its own kind of [`Answer`](crate::Answer).
@@ -123,6 +136,7 @@ impl Call {
             grants,
             external_id: None,
             abi: REPLAY_ABI,
+            names: Names::default(),
         })
     }
 }

@@ -38,10 +38,12 @@ pub enum Failure {
         /// Why its last try to give one was refused, if there was one.
         refused: Option<String>,
     },
-    /// All slots are taken and the queue is full.
+    /// All places to work in are taken, and those to wait for one too.
     Busy {
-        /// How many calls may wait.
-        queued_max: u64,
+        /// The stable name of what bounds those that wait.
+        limit: &'static str,
+        /// How many may.
+        value: u64,
     },
     /// The plugin version is not to be had any more, or cannot be instantiated.
     Unavailable(String),

@@ -5,6 +5,7 @@
 //!
 //! This module must not know how a grant is enforced.
 
+use crate::unseen::is_unseen;
 use ipnet::IpNet;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -21,9 +22,15 @@ pub fn key_of(plugin: &str) -> String {
 
 /// A text as a value of the configuration.
 fn quoted(text: &str) -> String {
-    // A string of JSON is a basic string of TOML, but for the one control character that JSON does not escape.
+    // A string of JSON is a basic string of TOML, but for a control character that JSON does not escape. That goes with all
+    // that is not seen: an operator must see what the line grants.
     let quoted = serde_json::Value::from(text).to_string();
-    quoted.replace('\u{7f}', "\\u007f")
+    let shown = |character: char| match u32::from(character) {
+        code @ 0x1_0000.. if is_unseen(character) => format!("\\U{code:08x}"),
+        code if is_unseen(character) => format!("\\u{code:04x}"),
+        _ => character.to_string(),
+    };
+    quoted.chars().map(shown).collect()
 }
 
 /// `key = [entry, entry]`.

@@ -16,6 +16,16 @@ pub enum OrderError {
     /// No file, no plugin.
     #[error("there is no plugin {0}: no such file lies in the folder of plugins")]
     NoPlugin(String),
+    /// There is a file, and it was never fit to be served.
+    #[error(
+        "no version of {plugin} was ever served: the file that is there is refused, for {reason}"
+    )]
+    NeverServed {
+        /// Which plugin.
+        plugin: String,
+        /// Why its file is refused.
+        reason: PluginError,
+    },
     /// Nothing in the history fits.
     #[error(
         "{plugin} has no version {wanted} in its history; `longshore plugin history {plugin}` shows what it has"
@@ -63,9 +73,23 @@ pub enum OrderError {
 }
 
 impl Runtime {
-    /// What was served of a plugin, the latest last. Empty: nothing ever.
-    pub fn history(&self, name: &str) -> Vec<Served> {
-        self.inner.history.served(name)
+    /// What was served of a plugin, the latest last.
+    ///
+    /// # Errors
+    /// If nothing ever was: whether there is a file, and what is wrong with it.
+    pub fn history(&self, name: &str) -> Result<Vec<Served>, OrderError> {
+        let served = self.inner.history.served(name);
+        if !served.is_empty() {
+            return Ok(served);
+        }
+        let plugin = name.to_owned();
+        Err(match self.snapshot().refused.get(name) {
+            Some(refusal) => OrderError::NeverServed {
+                plugin,
+                reason: refusal.reason.clone(),
+            },
+            None => OrderError::NoPlugin(plugin),
+        })
     }
 
     /// Serve an earlier version, by the beginning of its text or else the one before the present one, until another version
@@ -78,7 +102,7 @@ impl Runtime {
         let no_plugin = || OrderError::NoPlugin(name.to_owned());
         snapshot.in_file(name).ok_or_else(no_plugin)?;
         let served = snapshot.plugins.get(name).map(|plugin| &plugin.version);
-        let history = self.history(name);
+        let history = self.inner.history.served(name);
         let target = match wanted {
             Some(wanted) => by_beginning(name, &history, wanted)?,
             None => {

@@ -44,7 +44,6 @@ pub(crate) async fn word(
 
 fn invalid(plugin: &Plugin, work: &Work, wrong: &str) -> WireError {
     let speaker = speaker(plugin, work);
-    tracing::warn!(plugin = %plugin.name, subject = work.subject(), wrong, "a plugin gave what is not valid");
     let message = format!("{speaker} gave what is not valid: {wrong}; tell its author");
     WireError::new(-32603, message).with_data(&json!({
         "reason": "invalid_result",

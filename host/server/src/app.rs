@@ -4,12 +4,13 @@ use crate::CHILD_ENVIRONMENT;
 use crate::admin::{self, Socket};
 use crate::catalogue::{Catalogue, Served};
 use crate::config::Config;
+use crate::ends::Ends;
 use crate::http::{self, Sessions};
 use crate::leftover::Leftovers;
 use crate::listen::feed::{self, Gathering};
 use crate::listen::hub::Hub;
 use crate::parked::ParkedCalls;
-use crate::rate::CallRate;
+use crate::rate::{Rate, Who};
 use crate::result::Results;
 use crate::runner::{GuestRunner, Wording};
 use crate::schema::Checks;
@@ -90,7 +91,9 @@ pub(crate) struct App {
     /// Guests that wait in memory for answers of older clients.
     pub(crate) lingering: WaitingRoom,
     /// How often each caller calls tools.
-    pub(crate) call_rate: CallRate,
+    pub(crate) call_rate: Rate<Who>,
+    /// Tells the operator of calls that come to no result.
+    pub(crate) ends: Arc<Ends>,
     /// What is served; one value at a time.
     pub(crate) catalogue: Served,
     /// Who listens to what.
@@ -198,11 +201,17 @@ impl App {
         let store = tokio::task::spawn_blocking(move || DiskStore::open(&tasks, engine)).await??;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock::new());
         let results = Arc::new(Results::new(checks.clone()));
+        let ends = Arc::new(Ends::new(clock.clone()));
         let ports = Ports {
             store: Arc::new(store),
-            runner: Arc::new(GuestRunner::new(runtime.clone(), results.clone())),
+            runner: Arc::new(GuestRunner::new(
+                runtime.clone(),
+                results.clone(),
+                ends.clone(),
+            )),
             clock: clock.clone(),
             failures: Arc::new(Wording {
+                ends: ends.clone(),
                 waiting_bytes_max: config.tasks.waiting_bytes_max,
             }),
         };
@@ -213,7 +222,7 @@ impl App {
         let sessions = Sessions::new(config.sessions.clone());
         let lingering = WaitingRoom::new(lingering_max(&config) as u64);
         let waiting_room = WaitingRoom::new(config.tasks.waiting_bytes_max);
-        let call_rate = CallRate::new(config.host.calls_per_minute);
+        let call_rate = Rate::new(config.host.calls_per_minute);
         Ok(Self {
             hub,
             gathering: Gathering::default(),
@@ -229,6 +238,7 @@ impl App {
             parked: ParkedCalls::default(),
             sessions,
             call_rate,
+            ends,
             questions_asked: Arc::default(),
             waiting_room,
             lingering,
@@ -399,6 +409,7 @@ async fn sweep(app: Arc<App>) {
         app.parked.sweep(now_ms);
         app.sessions.sweep(now_ms);
         app.catalogue.sweep(now_ms);
+        app.ends.sweep();
         leftovers.sweep(&app, now_ms).await;
         app.clock
             .sleep_until(now_ms.saturating_add(SWEEP_EVERY_MS))

@@ -38,6 +38,15 @@ pub(crate) async fn call(
     request: &CallRequest,
     notices: &Notices,
 ) -> Result<Outcome, WireError> {
+    let answered = answer(app, request, notices).await;
+    answered.inspect_err(|error| app.ends.tell(error, request.errand.whose()))
+}
+
+async fn answer(
+    app: &Arc<App>,
+    request: &CallRequest,
+    notices: &Notices,
+) -> Result<Outcome, WireError> {
     let CallRequest {
         tool,
         arguments,
@@ -84,11 +93,10 @@ fn plan(tool: &CatalogueTool, errand: &Errand) -> Result<Plan, WireError> {
 /// A task before anything runs.
 async fn create(app: &Arc<App>, errand: &Errand) -> Result<Outcome, WireError> {
     let call = task_call(app, &errand.new_call()?, &errand.plugin, &errand.principal)?;
-    let view = app
-        .engine
-        .create(call, birth(app))
-        .await
-        .map_err(task_methods::wire_error)?;
+    let view = app.engine.create(call, birth(app)).await.map_err(|error| {
+        let speaker = speaker(&errand.plugin, &errand.work);
+        failure::of_birth(error, &speaker, app.config.tasks.running_bytes_max)
+    })?;
     Ok(handle(app, &view, &errand.principal))
 }
 

@@ -248,7 +248,10 @@ fn plugin(command: PluginCommand) -> anyhow::Result<String> {
             ..
         } => {
             let changes = admin::changes_text(&server.order(&Order::List)?, &name);
-            changes.with_context(|| format!("no version of {name} is withheld"))
+            changes.with_context(|| {
+                let name = admin::plain_text(&name);
+                format!("no version of {name} is withheld")
+            })
         }
         PluginCommand::Approve {
             name: plugin,

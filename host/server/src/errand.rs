@@ -3,6 +3,7 @@
 //! It must not know how a run is followed.
 
 use crate::app::App;
+use crate::ends::Whose;
 use crate::legacy::session::Session;
 use crate::meta::Meta;
 use crate::params::Rounds;
@@ -10,7 +11,7 @@ use crate::runner::Speaker;
 use crate::seal::Binding;
 use crate::wire::{WireError, response};
 use longshore_runtime::contract::ClientFeatures;
-use longshore_runtime::{Call, Context, Plugin, Work};
+use longshore_runtime::{Call, Context, Names, Plugin, Work};
 use longshore_tasks::Principal;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,8 +39,29 @@ impl Errand {
     /// # Errors
     /// -32603 if the system has no random numbers.
     pub(crate) fn new_call(&self) -> Result<Call, WireError> {
-        Call::begin(self.work.clone(), self.context(), self.plugin.terms())
-            .map_err(no_random_numbers)
+        let call = Call::begin(self.work.clone(), self.context(), self.plugin.terms());
+        let mut call = call.map_err(no_random_numbers)?;
+        call.names = self.names();
+        Ok(call)
+    }
+
+    /// What a run of it is called in the log.
+    pub(crate) fn names(&self) -> Names {
+        Names {
+            principal: named(&self.principal),
+            task: None,
+        }
+    }
+
+    /// Whose it is, for the log.
+    pub(crate) fn whose(&self) -> Whose<'_> {
+        // What goes on with a state goes on with the version of that.
+        let is_own = self.rounds.request_state.is_none();
+        Whose {
+            version: is_own.then(|| self.plugin.version.as_str()),
+            principal: Some(&self.principal),
+            task: None,
+        }
     }
 
     /// What the guest is told of its caller.
@@ -105,6 +127,11 @@ impl Errand {
                 .saturating_add(app.config.host.input_time_ms),
         }
     }
+}
+
+/// The name of a principal in the log. Who has none is everybody.
+pub(crate) fn named(principal: &Principal) -> Option<Arc<str>> {
+    (!principal.is_anonymous()).then(|| principal.as_str().into())
 }
 
 pub(crate) fn no_random_numbers(error: impl std::fmt::Display) -> WireError {

@@ -4,11 +4,12 @@
 //! of the limit; the message says what happened and what to do.
 
 use crate::runner::Speaker;
+use crate::task_methods;
 use crate::wire::WireError;
 use longshore_runtime::contract::{ClientFeatures, RpcError};
 use longshore_runtime::json::check;
 use longshore_runtime::{Exceeded, Failure};
-use longshore_tasks::Reason;
+use longshore_tasks::{EngineError, Reason};
 use serde_json::{Value, json};
 
 const INVALID_PARAMS: i32 = -32602;
@@ -44,9 +45,11 @@ pub(crate) fn of_run(failure: &Failure, speaker: &Speaker) -> WireError {
                 &data(failure.reason(), speaker),
             )
         }
-        Failure::Busy { queued_max } => internal(
-            format!("the server is busy: {queued_max} calls wait already; try again"),
-            &data(failure.reason(), speaker),
+        Failure::Busy { limit, value } => internal(
+            format!(
+                "{speaker} cannot be run now, for the server is busy: as many wait already as may ({limit} = {value}); try again"
+            ),
+            &data_of_limit(failure.reason(), speaker, (limit, *value)),
         ),
         Failure::Unavailable(why) => internal(
             format!("{speaker} cannot be run: {why}"),
@@ -74,14 +77,26 @@ pub(crate) fn no_room(speaker: &Speaker, limit: WaitingLimit) -> WireError {
         ),
         WaitingLimit::Calls(max) => ("parked_calls", max, ""),
     };
-    let mut data = data(Reason::NoRoom.as_str(), speaker);
-    data["limit"] = name.into();
-    data["value"] = value.into();
+    let data = data_of_limit(Reason::NoRoom.as_str(), speaker, (name, value));
     let message = format!(
         "{speaker} asked, but the calls that wait for answers and cannot leave memory take all that they may: {name} = {value}, half of it for the plugin {}; check what it did, then call again later{remedy}",
         speaker.plugin
     );
     internal(message, &data)
+}
+
+/// The error of a call that was to become a task, and did not. `running_bytes_max` is what the calls of running tasks may take.
+pub(crate) fn of_birth(error: EngineError, speaker: &Speaker, running_bytes_max: u64) -> WireError {
+    let (reason, limit) = match &error {
+        EngineError::Busy => ("busy", ("tasks.running_bytes_max", running_bytes_max)),
+        EngineError::Full { open_max } => (
+            "open_tasks",
+            ("tasks.open_per_principal_max", *open_max as u64),
+        ),
+        _ => return task_methods::wire_error(error),
+    };
+    let data = data_of_limit(reason, speaker, limit);
+    task_methods::wire_error(error).with_data(&data)
 }
 
 /// The error of a task that the engine ended. `waiting_bytes_max` is what its guests had to wait in.
@@ -113,11 +128,16 @@ fn data(reason: &str, speaker: &Speaker) -> Value {
     json!({ "reason": reason, "plugin": speaker.plugin, (speaker.kind): speaker.subject })
 }
 
+fn data_of_limit(reason: &str, speaker: &Speaker, (limit, value): (&str, u64)) -> Value {
+    let mut data = data(reason, speaker);
+    data["limit"] = limit.into();
+    data["value"] = value.into();
+    data
+}
+
 fn limit(exceeded: Exceeded, speaker: &Speaker) -> WireError {
     let name = exceeded.limit.name();
-    let mut data = data("limit", speaker);
-    data["limit"] = name.into();
-    data["value"] = exceeded.value.into();
+    let data = data_of_limit("limit", speaker, (name, exceeded.value));
     let mut message = format!("{speaker} exceeded its limit {name} = {}", exceeded.value);
     if !exceeded.limit.is_fixed() {
         message.push_str(&format!(

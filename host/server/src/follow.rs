@@ -14,9 +14,8 @@ use crate::failure;
 use crate::legacy::session::Session;
 use crate::outcome::{Notices, Outcome};
 use crate::parked::{NotParked, ParkedCall, ParkedCalls};
-use crate::runner::{self, Adopted, TaskRun};
+use crate::runner::{self, Adopted, Ending, Named, TaskRun};
 use crate::seal::State;
-use crate::task_methods;
 use crate::wire::object::Object;
 use crate::wire::{WireError, notification, question, response};
 use futures::future::join_all;
@@ -26,6 +25,7 @@ use longshore_tasks::{Birth, Checkpoint};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout};
 
 /// How a call is answered.
@@ -53,7 +53,8 @@ pub(crate) async fn plainly(
     let offered = errand.offered_answers()?;
     let origin = Origin::of(app, errand).await?;
     let following = Following::start(app, errand, origin, offered)?;
-    Box::pin(following.follow(Plan::Plain, notices)).await
+    let followed = Box::pin(following.follow(Plan::Plain, notices)).await;
+    followed.inspect_err(|error| app.ends.tell(error, errand.whose()))
 }
 
 /// Where a call stands when its request comes.
@@ -161,6 +162,7 @@ impl<'a> Following<'a> {
                 let mut call = state.call;
                 call.work = errand.work.clone();
                 call.context = errand.context();
+                call.names = errand.names();
                 let run =
                     app.runtime
                         .run(&plugin, call.clone(), Some(state.record), Patience::Queue);
@@ -315,7 +317,6 @@ impl<'a> Following<'a> {
 
     /// The run goes on in place, as a task.
     async fn become_task(self, begins: bool) -> Result<Outcome, WireError> {
-        let speaker = speaker(&self.plugin, &self.call.work);
         let Self {
             app,
             errand,
@@ -335,13 +336,16 @@ impl<'a> Following<'a> {
             Some(checkpoint) if waiting => checkpoint.questions.clone(),
             _ => Vec::new(),
         };
+        let (naming, (name, named)) = (run.naming(), oneshot::channel());
+        let speaker = || speaker(&plugin, &call.work);
         let adopted = Adopted {
             run,
-            speaker,
+            speaker: speaker(),
+            ending: Ending::new(&app.ends, &stored, Named::Soon(named)),
             asked,
             begins,
             message,
-            external_id: call.external_id,
+            external_id: call.external_id.clone(),
         };
         let birth = Birth {
             pinned: acted,
@@ -352,7 +356,12 @@ impl<'a> Following<'a> {
             .engine
             .adopt(stored, birth, Box::new(run), checkpoint)
             .await;
-        let view = adopted.map_err(task_methods::wire_error)?;
+        let running_bytes_max = app.config.tasks.running_bytes_max;
+        let view =
+            adopted.map_err(|error| failure::of_birth(error, &speaker(), running_bytes_max))?;
+        naming.task(&view.id.to_string());
+        // A run that has failed waits for it; any other forgets it.
+        let _ = name.send(view.id);
         Ok(handle(app, &view, &errand.principal))
     }
 

@@ -36,7 +36,8 @@ impl InFlight {
         }
         if by_id.len() >= REQUESTS_MAX {
             let message = format!("{REQUESTS_MAX} requests are being served; wait for an answer");
-            return Err(WireError::internal("busy", message));
+            let (limit, value) = ("requests_at_once", REQUESTS_MAX as u64);
+            return Err(WireError::busy(message, limit, value));
         }
         let cancelled = CancellationToken::new();
         by_id.insert(key.clone(), cancelled.clone());

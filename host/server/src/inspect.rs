@@ -1,5 +1,6 @@
 //! `longshore plugin inspect` and `check`: files, looked at as the server would.
 
+use crate::admin::plain_text;
 use crate::app::runtime_settings;
 use crate::catalogue::Offer;
 use crate::config::{Config, Flags};
@@ -21,7 +22,7 @@ pub(crate) async fn inspect(
     as_json: bool,
 ) -> anyhow::Result<String> {
     let bench = Bench::new(config)?;
-    let named = || format!("{}", file.display());
+    let named = || shown(file);
     let inspection = bench.runtime.inspect_file(file).await.with_context(named)?;
     // A component that is no plugin still has imports and exports to be seen.
     let plugin = bench.runtime.check_file(file).await;
@@ -64,7 +65,10 @@ pub(crate) async fn check(
     for file in files {
         match bench.runtime.check_file(file).await {
             Ok(plugin) => good.push(bench.good_text(file, plugin)),
-            Err(reason) => bad.push(format!("{} cannot be served: {reason}", file.display())),
+            Err(reason) => {
+                let reason = plain_text(&reason.to_string());
+                bad.push(format!("{} cannot be served: {reason}", shown(file)));
+            }
         }
     }
     Ok((good, bad))
@@ -104,11 +108,13 @@ impl Bench {
         } else {
             counts.join(", ")
         };
-        let mut text = format!("{}: good, {offered}", file.display());
+        let mut text = format!("{}: good, {offered}", shown(file));
         for entry in offer.left_out {
             text.push_str(&format!(
                 "\nthe {} {} is left out: {}",
-                entry.kind, entry.name, entry.reason
+                entry.kind,
+                plain_text(&entry.name),
+                plain_text(&entry.reason)
             ));
         }
         text
@@ -147,6 +153,11 @@ fn plugin_name(file: &Path) -> &str {
     name.unwrap_or_default()
 }
 
+/// The name of a file, for people.
+fn shown(file: &Path) -> String {
+    plain_text(&file.display().to_string())
+}
+
 fn inspection_text(
     file: &Path,
     inspection: &Inspection,
@@ -156,21 +167,18 @@ fn inspection_text(
         "version {}\nsize    {} bytes\n",
         inspection.version, inspection.component_bytes
     );
-    let owned = |name: &String| format!("\n  {name}");
-    text += &list_text("imports", inspection.imports.iter().map(owned));
-    text += &list_text("exports", inspection.exports.iter().map(owned));
+    text += &list_text("imports", inspection.imports.iter());
+    text += &list_text("exports", inspection.exports.iter());
     let reached = reach(&inspection.imports);
-    let reached = reached.iter().map(|line| format!("\n  {line}"));
     // A language's runtime imports whatever its library might need.
-    text += &list_text("can reach, if it uses what it imports", reached);
+    text += &list_text("can reach, if it uses what it imports", reached.iter());
     let granted = grants(plugin_name(file), inspection.wants);
-    let granted = granted.iter().map(|line| format!("\n  {line}"));
-    text += &list_text("to grant it all that it could use, write", granted);
+    text += &list_text("to grant it all that it could use, write", granted.iter());
     let limits = serde_json::to_value(limits)?;
     let limits = limits.as_object().into_iter().flatten();
     text += &list_text(
         "limits of a run",
-        limits.map(|(name, limit)| format!("\n  {name} {limit}")),
+        limits.map(|(name, limit)| format!("{name} {limit}")),
     );
     Ok(text)
 }
@@ -181,7 +189,7 @@ fn lists_text(plugin: &Plugin) -> String {
         // Its line breaks are those of its author's editor.
         let words: Vec<_> = description.split_whitespace().collect();
         format!(
-            "\n  {} (task {}): {}",
+            "{} (task {}): {}",
             tool.name,
             support_name(tool.task_support),
             words.join(" ")
@@ -189,25 +197,18 @@ fn lists_text(plugin: &Plugin) -> String {
     };
     let mut text = list_text("tools", plugin.tools.iter().map(line));
     let prompts = plugin.prompts.iter();
-    text += &list_text(
-        "prompts",
-        prompts.map(|prompt| format!("\n  {}", prompt.name)),
-    );
+    text += &list_text("prompts", prompts.map(|prompt| &prompt.name));
     let resources = plugin.resources.iter();
-    text += &list_text(
-        "resources",
-        resources.map(|entry| format!("\n  {}", entry.uri)),
-    );
+    text += &list_text("resources", resources.map(|entry| &entry.uri));
     let templates = plugin.templates.iter();
-    text += &list_text(
-        "templates",
-        templates.map(|entry| format!("\n  {}", entry.uri_template)),
-    );
+    text += &list_text("templates", templates.map(|entry| &entry.uri_template));
     text.trim_end().to_owned()
 }
 
-fn list_text(name: &str, lines: impl Iterator<Item = String>) -> String {
-    let lines: String = lines.collect();
+fn list_text(name: &str, lines: impl Iterator<Item = impl AsRef<str>>) -> String {
+    let lines: String = lines
+        .map(|line| format!("\n  {}", plain_text(line.as_ref())))
+        .collect();
     if lines.is_empty() {
         return lines;
     }

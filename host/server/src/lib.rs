@@ -7,6 +7,7 @@
 //! - `admin`, `standing`: orders of those who run the server, and what they are told.
 //! - `http`, `stdio`: the transports. They know no method.
 //! - `auth`, `rate`: who calls, and how often.
+//! - `ends`: what the log says of calls that come to no result.
 //! - `message`, `members`, `strict`, `meta`, `method`, `params`, `headers`: reading a request.
 //! - `era`: whether a request stands for itself, or needs a session. `ladder`: the checks of those that do, in their order.
 //!   `legacy`: sessions of older clients.
@@ -29,6 +30,7 @@ mod call;
 mod catalogue;
 mod cli;
 mod config;
+mod ends;
 mod era;
 mod errand;
 mod failure;

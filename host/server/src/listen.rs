@@ -15,13 +15,14 @@ pub(crate) mod hub;
 pub(crate) mod subscriptions;
 
 use crate::app::App;
+use crate::ends::Whose;
 use crate::outcome::{Notices, Outcome};
 use crate::resolve::Caller;
 use crate::task_methods;
 use crate::wire::{WireError, subscription};
 use filter::{Filter, Honoured};
 use http::StatusCode;
-use hub::{Mark, Seat};
+use hub::{Full, Mark, Seat};
 use longshore_tasks::{EngineError, Principal, TaskId};
 use serde_json::value::RawValue;
 use std::net::IpAddr;
@@ -57,7 +58,8 @@ pub(crate) async fn listen(
     // It has to outlive the seat: whether anyone is left is looked at without this stream.
     let mut subscriptions = Subscriptions::new(app, &caller);
     // Before anything is looked at: what changes from here on is not missed.
-    let seat = Seat::take(&app.hub, peer, filter.marks()).map_err(|full| full.wire_error())?;
+    let seat = Seat::take(&app.hub, peer, filter.marks());
+    let seat = seat.map_err(|full| told(app, full, &caller))?;
     let principal = caller.principal;
     subscriptions.open(filter.uris()).await;
     let tasks = visible_tasks(app, &filter, &principal, &seat).await?;
@@ -74,6 +76,17 @@ pub(crate) async fn listen(
     };
     stream.run(id, notices).await;
     Ok(Outcome::result(subscription::closing(id)))
+}
+
+/// For the client; the operator has heard of it.
+fn told(app: &App, full: Full, caller: &Caller) -> WireError {
+    let error = full.wire_error();
+    let whose = Whose {
+        principal: Some(&caller.principal),
+        ..Whose::default()
+    };
+    app.ends.tell(&error, whose);
+    error
 }
 
 /// The tasks that the caller may see. Those at which there is something for the client to see are marked: what happened before

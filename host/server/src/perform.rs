@@ -48,7 +48,7 @@ pub(crate) async fn perform(
         Checked::CallTool(params, rounds) => {
             let who = Who::of(&caller.principal, caller.peer);
             let request = resolve::tool(catalogue, *params, rounds, headers, caller)?;
-            admit(app, &who)?;
+            admit(app, &who).inspect_err(|error| app.ends.tell(error, request.errand.whose()))?;
             return Box::pin(call::call(app, &request, notices)).await;
         }
         Checked::GetPrompt {

@@ -1,14 +1,16 @@
-//! How often a caller may call tools: the generic cell rate algorithm (ITU-T I.371), one number a caller.
+//! How often something may happen: how often a caller may call tools, how often the log tells of the same. The generic cell rate
+//! algorithm (ITU-T I.371), one number for each that is counted.
 //!
-//! It must not know what a call is.
+//! It must not know what is counted.
 
 use longshore_tasks::Principal;
 use parking_lot::Mutex;
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::net::IpAddr;
 
-/// Callers that are remembered before those are forgotten who have all of their calls again.
-const CALLERS_MAX: usize = 10_000;
+/// Those that are remembered before they are forgotten who may have all again.
+const COUNTED_MAX: usize = 10_000;
 
 /// Microseconds of a minute.
 const MINUTE_US: u64 = 60_000_000;
@@ -25,7 +27,7 @@ pub(crate) enum Who {
 impl Who {
     /// Who calls.
     pub(crate) fn of(principal: &Principal, peer: Option<IpAddr>) -> Self {
-        if *principal == Principal::anonymous() {
+        if principal.is_anonymous() {
             Self::Peer(peer)
         } else {
             Self::Principal(principal.clone())
@@ -33,16 +35,16 @@ impl Who {
     }
 }
 
-/// Counts the calls of all callers.
+/// Counts what happens, by whose it is.
 #[derive(Debug)]
-pub(crate) struct CallRate {
+pub(crate) struct Rate<K> {
     per_minute: u32,
-    /// The time, in microseconds, at which each caller will have had all that it took.
-    taken_until_us: Mutex<HashMap<Who, u64>>,
+    /// The time, in microseconds, at which each will have had all that it took.
+    taken_until_us: Mutex<HashMap<K, u64>>,
 }
 
-impl CallRate {
-    /// So many calls a minute for each caller, a sixth of them at once; 0: as many as it likes.
+impl<K: Clone + Eq + Hash> Rate<K> {
+    /// So many a minute for each, a sixth of them at once; 0: as many as it likes.
     pub(crate) fn new(per_minute: u32) -> Self {
         Self {
             per_minute,
@@ -50,11 +52,11 @@ impl CallRate {
         }
     }
 
-    /// Count one call.
+    /// Count one.
     ///
     /// # Errors
     /// If it is one too many: in how many milliseconds there will be room for it.
-    pub(crate) fn admit(&self, who: &Who, now_ms: u64) -> Result<(), u64> {
+    pub(crate) fn admit(&self, whose: &K, now_ms: u64) -> Result<(), u64> {
         if self.per_minute == 0 {
             return Ok(());
         }
@@ -62,12 +64,12 @@ impl CallRate {
         let each_us = MINUTE_US / u64::from(self.per_minute);
         let at_once_us = MINUTE_US / 6;
         let mut taken_until_us = self.taken_until_us.lock();
-        if taken_until_us.len() >= CALLERS_MAX {
+        if taken_until_us.len() >= COUNTED_MAX {
             taken_until_us.retain(|_, until_us| *until_us > now_us);
         }
-        let until_us = taken_until_us.entry(who.clone()).or_insert(now_us);
+        let until_us = taken_until_us.entry(whose.clone()).or_insert(now_us);
         let next_us = (*until_us).max(now_us) + each_us;
-        // At least one call is always admitted to who has made none.
+        // At least one is always admitted to who has had none.
         let allowed_us = now_us + at_once_us.max(each_us);
         if next_us > allowed_us {
             return Err((next_us - allowed_us).div_ceil(1_000));
@@ -87,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_sixth_at_once_and_the_rest_in_time() {
-        let rate = CallRate::new(60);
+        let rate = Rate::new(60);
         for _ in 0..10 {
             assert_eq!(rate.admit(&who(1), 5_000), Ok(()));
         }
@@ -100,7 +102,7 @@ mod tests {
 
     #[test]
     fn few_calls_a_minute_are_still_some() {
-        let rate = CallRate::new(1);
+        let rate = Rate::new(1);
         assert_eq!(rate.admit(&who(1), 0), Ok(()));
         assert_eq!(rate.admit(&who(1), 0), Err(60_000));
         assert_eq!(rate.admit(&who(1), 60_000), Ok(()));
@@ -108,17 +110,17 @@ mod tests {
 
     #[test]
     fn zero_is_no_limit() {
-        let rate = CallRate::new(0);
+        let rate = Rate::new(0);
         assert!((0..1_000).all(|_| rate.admit(&who(1), 0).is_ok()));
     }
 
     #[test]
     fn callers_are_forgotten_when_they_have_all_again() {
-        let rate = CallRate::new(600);
+        let rate = Rate::new(600);
         for at in 0..20_000_u32 {
             let peer = Some(IpAddr::from(at.to_be_bytes()));
             rate.admit(&Who::Peer(peer), u64::from(at)).unwrap();
         }
-        assert!(rate.taken_until_us.lock().len() <= CALLERS_MAX);
+        assert!(rate.taken_until_us.lock().len() <= COUNTED_MAX);
     }
 }

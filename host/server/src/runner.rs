@@ -2,31 +2,40 @@
 //!
 //! It must not know of requests or of HTTP.
 
+use crate::ends::{Ends, Whose};
+use crate::errand::named;
 use crate::failure;
 use crate::result::Results;
+use crate::wire::WireError;
 use crate::wire::{question, response};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use longshore_runtime::contract::{InputAnswer, RpcError};
 use longshore_runtime::{
-    Answer, Call, Failure, Patience, Plugin, Record, Run, Runtime, Step, Usage, Version,
+    Answer, Call, Failure, Names, Patience, Plugin, Record, Run, Runtime, Step, Usage, Version,
 };
 use longshore_tasks as tasks;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
-use tasks::{Payload, Question, Reason, TaskId};
+use tasks::{Payload, Principal, Question, Reason, TaskId};
+use tokio::sync::oneshot;
 
 /// Runs the calls of tasks.
 #[derive(Debug)]
 pub(crate) struct GuestRunner {
     runtime: Runtime,
     results: Arc<Results>,
+    ends: Arc<Ends>,
 }
 
 impl GuestRunner {
-    pub(crate) fn new(runtime: Runtime, results: Arc<Results>) -> Self {
-        Self { runtime, results }
+    pub(crate) fn new(runtime: Runtime, results: Arc<Results>, ends: Arc<Ends>) -> Self {
+        Self {
+            runtime,
+            results,
+            ends,
+        }
     }
 }
 
@@ -37,17 +46,19 @@ impl tasks::Runner for GuestRunner {
             .record
             .map(|record| Record::from_bytes(record.to_vec()));
         let external_id = past.external_id.map(str::to_owned);
-        let start = start(self.runtime.clone(), call.clone(), record, external_id);
+        let ending = Ending::new(&self.ends, call, Named::Known(*id));
+        let call = call.clone();
         tracing::debug!(task = %id, plugin = %call.plugin, tool = %call.tool, "a run starts");
+        let start = start(self.runtime.clone(), (*id, call), record, external_id);
         let guest = Guest::Starting(Box::pin(start));
-        Box::new(TaskRun::new(guest, speaker, self.results.clone()))
+        Box::new(TaskRun::new(guest, speaker, ending, self.results.clone()))
     }
 }
 
 /// Find the version that the task belongs to, and run it.
 async fn start(
     runtime: Runtime,
-    call: tasks::Call,
+    (id, call): (TaskId, tasks::Call),
     record: Option<Record>,
     external_id: Option<String>,
 ) -> Run {
@@ -55,6 +66,10 @@ async fn start(
         Ok((plugin, mut body)) => {
             // The newest is the one the task has; the call knows only what was before there was a task.
             body.external_id = external_id.or(body.external_id);
+            body.names = Names {
+                principal: named(&call.principal),
+                task: Some(id.to_string().into()),
+            };
             runtime.run(&plugin, body, record, Patience::AsLongAsItTakes)
         }
         Err(reason) => runtime.failed_run(Failure::Unavailable(reason)),
@@ -108,6 +123,50 @@ impl fmt::Display for Speaker {
     }
 }
 
+/// The name of a run's task.
+#[derive(Debug)]
+pub(crate) enum Named {
+    Known(TaskId),
+    /// It is being made of a call that runs already.
+    Soon(oneshot::Receiver<TaskId>),
+}
+
+/// How the operator is told that the run of a task came to no result.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    ends: Arc<Ends>,
+    version: String,
+    principal: Principal,
+    task: Named,
+}
+
+impl Ending {
+    pub(crate) fn new(ends: &Arc<Ends>, call: &tasks::Call, task: Named) -> Self {
+        Self {
+            ends: ends.clone(),
+            version: call.version.clone(),
+            principal: call.principal.clone(),
+            task,
+        }
+    }
+
+    /// The last step of such a run.
+    async fn failed(self, error: WireError) -> tasks::Step {
+        let task = match self.task {
+            Named::Known(id) => Some(id),
+            // It comes as soon as the task is stored. If its caller has gone away by then, nobody knows it.
+            Named::Soon(named) => named.await.ok(),
+        };
+        let whose = Whose {
+            version: Some(&self.version),
+            principal: Some(&self.principal),
+            task,
+        };
+        self.ends.tell(&error, whose);
+        tasks::Step::Failed(error.to_json())
+    }
+}
+
 enum Guest {
     Starting(BoxFuture<'static, Run>),
     Running(Run),
@@ -118,7 +177,9 @@ pub(crate) struct TaskRun {
     guest: Guest,
     speaker: Speaker,
     results: Arc<Results>,
-    /// What the guest gave is being checked and worded.
+    /// Taken by the last step.
+    ending: Option<Ending>,
+    /// The last step, which is being worded.
     wording: Option<BoxFuture<'static, tasks::Step>>,
     /// What the engine has yet to be told of the time before the call was a task.
     news: VecDeque<tasks::Step>,
@@ -135,6 +196,7 @@ pub(crate) struct TaskRun {
 pub(crate) struct Adopted {
     pub(crate) run: Run,
     pub(crate) speaker: Speaker,
+    pub(crate) ending: Ending,
     /// It waits for answers to these.
     pub(crate) asked: Vec<Question>,
     /// It waits at `begin`.
@@ -146,11 +208,12 @@ pub(crate) struct Adopted {
 }
 
 impl TaskRun {
-    fn new(guest: Guest, speaker: Speaker, results: Arc<Results>) -> Self {
+    fn new(guest: Guest, speaker: Speaker, ending: Ending, results: Arc<Results>) -> Self {
         Self {
             guest,
             speaker,
             results,
+            ending: Some(ending),
             wording: None,
             news: VecDeque::new(),
             asked: Vec::new(),
@@ -166,11 +229,12 @@ impl TaskRun {
             message: Some(message),
         });
         let external_id = adopted.external_id.map(tasks::Step::ExternalId);
+        let guest = Guest::Running(adopted.run);
         Self {
             news: message.into_iter().chain(external_id).collect(),
             asked: adopted.asked,
             begins: adopted.begins,
-            ..Self::new(Guest::Running(adopted.run), adopted.speaker, results)
+            ..Self::new(guest, adopted.speaker, adopted.ending, results)
         }
     }
 
@@ -191,7 +255,7 @@ impl TaskRun {
 
     /// `None`: the run has no plugin, and so cannot have an answer.
     fn word(
-        &self,
+        &mut self,
         answer: Box<Answer>,
         usage: Option<Usage>,
     ) -> Option<BoxFuture<'static, tasks::Step>> {
@@ -200,11 +264,12 @@ impl TaskRun {
         };
         let plugin = run.plugin()?.clone();
         let (results, tool) = (self.results.clone(), self.speaker.subject.clone());
+        let ending = self.ending.take()?;
         Some(Box::pin(async move {
             let answer = (&*answer, usage.as_ref());
             match results.answer(&plugin, &tool, answer).await {
                 Ok(result) => tasks::Step::Finished(result),
-                Err(error) => tasks::Step::Failed(error.to_json()),
+                Err(error) => ending.failed(error).await,
             }
         }))
     }
@@ -240,7 +305,10 @@ impl TaskRun {
                 return None;
             }
             Step::Failed(reason) => {
-                tasks::Step::Failed(failure::of_run(&reason, &self.speaker).to_json())
+                let error = failure::of_run(&reason, &self.speaker);
+                // There is one last step.
+                self.wording = Some(Box::pin(self.ending.take()?.failed(error)));
+                return None;
             }
             Step::Cancelled => tasks::Step::Cancelled,
         })
@@ -332,6 +400,7 @@ pub(crate) fn typed_answers(asked: &[Question], answers: &[(String, Payload)]) -
 /// Words the engine's own failures.
 #[derive(Debug)]
 pub(crate) struct Wording {
+    pub(crate) ends: Arc<Ends>,
     /// What guests of tasks may hold in memory while they wait for answers.
     pub(crate) waiting_bytes_max: u64,
 }
@@ -339,7 +408,17 @@ pub(crate) struct Wording {
 impl tasks::Failures for Wording {
     fn error(&self, reason: Reason, call: &tasks::Call) -> Payload {
         let speaker = Speaker::of_task(call);
-        failure::of_task(reason, &speaker, self.waiting_bytes_max).to_json()
+        let error = failure::of_task(reason, &speaker, self.waiting_bytes_max);
+        // Of the end of its time the engine has a line of its own.
+        if reason != Reason::Expired {
+            let whose = Whose {
+                version: Some(&call.version),
+                principal: Some(&call.principal),
+                task: None,
+            };
+            self.ends.tell(&error, whose);
+        }
+        error.to_json()
     }
 
     fn message(&self, error: &str) -> Option<String> {

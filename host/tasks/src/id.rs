@@ -143,6 +143,8 @@ impl TryFrom<String> for TaskId {
 #[serde(transparent)]
 pub struct Principal(String);
 
+const ANONYMOUS: &str = "anonymous";
+
 impl Principal {
     /// The principal of this name.
     pub fn new(name: impl Into<String>) -> Self {
@@ -151,7 +153,12 @@ impl Principal {
 
     /// The principal of a server without authentication.
     pub fn anonymous() -> Self {
-        Self::new("anonymous")
+        Self::new(ANONYMOUS)
+    }
+
+    /// Whether it is the one of a server without authentication.
+    pub fn is_anonymous(&self) -> bool {
+        self.0 == ANONYMOUS
     }
 
     /// Its name.

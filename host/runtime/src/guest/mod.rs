@@ -73,7 +73,7 @@ impl Guest {
         let limits = &seat.call.limits;
         let record_bytes_max = usize::try_from(limits.record_bytes).unwrap_or(usize::MAX);
         let tape = Tape::new(seat.record.take(), seat.call.started_ms, record_bytes_max);
-        let refusals = Refusals::new(&seat.plugin);
+        let refusals = Refusals::new(&seat.plugin, &seat.shared);
         let output = Output::new(&seat.plugin, seat.call.work.subject(), limits);
         let output = Arc::new(output.hiding(&seat.grants));
         output.mute(tape.is_replaying());

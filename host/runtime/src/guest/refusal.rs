@@ -5,8 +5,10 @@
 
 use crate::grants::key_of;
 use crate::limits::{Limit, Limits};
+use crate::run::Shared;
 use parking_lot::Mutex;
 use std::sync::Arc;
+use tracing::field::display;
 
 /// Denials of one run that are told apart; the caller needs no longer list, and a guest could try for ever.
 const DENIALS_MAX: usize = 8;
@@ -19,9 +21,13 @@ const LINE_CHARACTERS_MAX: usize = 16 << 10;
 
 /// Shared by the parts of a guest, and with requests that are on their way.
 #[derive(Clone)]
-pub(crate) struct Refusals {
-    plugin: Arc<str>,
-    seen: Arc<Mutex<Seen>>,
+pub(crate) struct Refusals(Arc<Refused>);
+
+struct Refused {
+    plugin: String,
+    /// Whose run it is.
+    shared: Arc<Shared>,
+    seen: Mutex<Seen>,
 }
 
 #[derive(Default)]
@@ -53,20 +59,21 @@ impl Remedy {
 }
 
 impl Refusals {
-    pub(crate) fn new(plugin: &str) -> Self {
-        Self {
-            plugin: plugin.into(),
-            seen: Arc::default(),
-        }
+    pub(crate) fn new(plugin: &str, shared: &Arc<Shared>) -> Self {
+        Self(Arc::new(Refused {
+            plugin: plugin.to_owned(),
+            shared: shared.clone(),
+            seen: Mutex::default(),
+        }))
     }
 
     /// A limit was met. The guest may go on: most allocators end it, and then the first limit is why.
     pub(crate) fn exceed(&self, limit: Limit) {
-        self.seen.lock().exceeded.get_or_insert(limit);
+        self.0.seen.lock().exceeded.get_or_insert(limit);
     }
 
     pub(crate) fn exceeded(&self) -> Option<Limit> {
-        self.seen.lock().exceeded
+        self.0.seen.lock().exceeded
     }
 
     /// Something was wanted that is not granted. `wish` completes "was denied: ...".
@@ -76,24 +83,24 @@ impl Refusals {
             .take(WISH_CHARACTERS_MAX)
             .flat_map(char::escape_debug)
             .collect();
-        let mut seen = self.seen.lock();
+        let mut seen = self.0.seen.lock();
         let known = seen.denials.iter().any(|denial| denial.wish == wish);
         if known || seen.denials.len() >= DENIALS_MAX {
             return;
         }
-        let (plugin, table) = (
-            &self.plugin,
-            format!("plugins.{}.grants", key_of(&self.plugin)),
-        );
+        let plugin = &self.0.plugin;
+        let table = format!("plugins.{}.grants", key_of(plugin));
+        let names = self.0.shared.names();
+        let (task, principal) = (names.task.map(display), names.principal.map(display));
         let remedy = match remedy {
             Remedy::Line { key, line } => {
                 // Part of it may be the guest's own text, as long as it likes.
                 let line: String = line.chars().take(LINE_CHARACTERS_MAX).collect();
-                tracing::warn!(%plugin, "a plugin was denied {wish}; to allow it, write below [{table}]: {line}");
+                tracing::warn!(%plugin, task, principal, "a plugin was denied {wish}; to allow it, write below [{table}]: {line}");
                 format!("the operator can allow it: {table}.{key}")
             }
             Remedy::NoSockets => {
-                tracing::warn!(%plugin, "a plugin was denied {wish}; no grant opens sockets, only hosts for HTTP requests can be granted: {table}.hosts");
+                tracing::warn!(%plugin, task, principal, "a plugin was denied {wish}; no grant opens sockets, only hosts for HTTP requests can be granted: {table}.hosts");
                 format!("no grant opens sockets, only HTTP requests can be allowed: {table}.hosts")
             }
         };
@@ -102,11 +109,11 @@ impl Refusals {
 
     /// What was denied, for the caller; `None` if nothing was.
     pub(crate) fn told(&self) -> Option<String> {
-        let seen = self.seen.lock();
+        let seen = self.0.seen.lock();
         if seen.denials.is_empty() {
             return None;
         }
-        let plugin = &self.plugin;
+        let plugin = self.0.plugin.escape_debug();
         let tell = |denial: &Denial| {
             format!(
                 "The plugin {plugin} was denied {}; {}.",
@@ -121,8 +128,8 @@ impl Refusals {
 impl Refusals {
     /// That a limit was met, for the caller.
     pub(crate) fn told_limit(&self, limit: Limit, limits: &Limits) -> String {
-        let (plugin, name, value) = (&self.plugin, limit.name(), limits.value(limit));
-        let key = key_of(plugin);
+        let (name, value) = (limit.name(), limits.value(limit));
+        let (plugin, key) = (self.0.plugin.escape_debug(), key_of(&self.0.plugin));
         format!(
             "The plugin {plugin} exceeded its limit {name} = {value}; the operator can raise it: plugins.{key}.limits.{name}."
         )

@@ -8,7 +8,7 @@ use super::usage::{Timed, Usage};
 use super::verdict::{End, judge};
 use super::{Reply, Run, STEPS_MAX, Step};
 use crate::admission::{Admission, Patience};
-use crate::call::Call;
+use crate::call::{Call, Names};
 use crate::clock;
 use crate::contract::InputRequest;
 use crate::engine::{Host, Metering};
@@ -65,7 +65,7 @@ impl Seat {
         Self {
             plugin: plugin.to_owned(),
             grants,
-            shared: Arc::new(Shared::new(Duration::from_millis(call.limits.wall_time_ms))),
+            shared: Arc::new(shared(&call)),
             call,
             record: None,
             steps,
@@ -91,7 +91,7 @@ pub(crate) fn start(
 ) -> Run {
     let (steps_in, steps) = mpsc::channel(STEPS_MAX);
     let (replies, replies_out) = mpsc::channel(1);
-    let shared = Arc::new(Shared::new(Duration::from_millis(call.limits.wall_time_ms)));
+    let shared = Arc::new(shared(&call));
     let seat = Seat {
         plugin: plugin.name.clone(),
         grants: plugin.grants.clone(),
@@ -115,13 +115,18 @@ pub(crate) fn start(
     }
 }
 
+fn shared(call: &Call) -> Shared {
+    let wall_time = Duration::from_millis(call.limits.wall_time_ms);
+    Shared::new(wall_time, call.names.clone())
+}
+
 /// A run that failed before it began.
 pub(crate) fn stillborn(host: &Arc<Host>, failure: Failure) -> Run {
     let (steps_in, steps) = mpsc::channel(1);
     let (replies, _) = mpsc::channel(1);
     // The channel is new and has room for one.
     let _ = steps_in.try_send(Step::Failed(failure));
-    let shared = Arc::new(Shared::new(Duration::ZERO));
+    let shared = Arc::new(Shared::new(Duration::ZERO, Names::default()));
     Run {
         steps,
         replies,

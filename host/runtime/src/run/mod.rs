@@ -140,6 +140,11 @@ impl Run {
         self.guest.as_ref().map(|(plugin, _)| plugin)
     }
 
+    /// How to name it later.
+    pub fn naming(&self) -> Naming {
+        Naming(self.shared.clone())
+    }
+
     /// What the guest holds in memory while it waits for answers, at most, in bytes. Known from [`Step::NeedsInput`] on.
     pub fn held_bytes(&self) -> usize {
         self.shared.held_bytes()
@@ -171,6 +176,17 @@ impl Run {
     /// still finish.
     pub fn cancel(&self) {
         self.shared.wish();
+    }
+}
+
+/// Gives a run the name of what it became part of, wherever it is held by then.
+#[derive(Clone, Debug)]
+pub struct Naming(Arc<Shared>);
+
+impl Naming {
+    /// It is part of this from now on.
+    pub fn task(&self, task: &str) {
+        self.0.name_task(task);
     }
 }
 

@@ -1,8 +1,9 @@
 //! What the guest's task and the holder of a run both see: the wish to end, the result's being there, the time that is left, the
-//! memory that is held.
+//! memory that is held, the names of the run.
 //!
 //! It must not know of guests or steps.
 
+use crate::call::Names;
 use crate::clock;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -21,6 +22,7 @@ pub(crate) struct Shared {
     permitted: watch::Sender<bool>,
     budget: Mutex<Budget>,
     budget_changed: Notify,
+    names: Mutex<Names>,
 }
 
 /// The wall time that is left. It stands still while the guest waits for input.
@@ -31,7 +33,7 @@ struct Budget {
 }
 
 impl Shared {
-    pub(crate) fn new(wall_time: Duration) -> Self {
+    pub(crate) fn new(wall_time: Duration, names: Names) -> Self {
         Self {
             wished: AtomicBool::new(false),
             delivered: AtomicBool::new(false),
@@ -46,7 +48,17 @@ impl Shared {
                 running_since: None,
             }),
             budget_changed: Notify::new(),
+            names: Mutex::new(names),
         }
+    }
+
+    /// The names of the run, as they are now.
+    pub(crate) fn names(&self) -> Names {
+        self.names.lock().clone()
+    }
+
+    pub(crate) fn name_task(&self, task: &str) {
+        self.names.lock().task = Some(task.into());
     }
 
     pub(crate) fn wish(&self) {

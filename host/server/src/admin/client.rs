@@ -1,6 +1,6 @@
 //! The command line's side of the socket.
 
-use super::{ANSWER_BYTES_MAX, Answer, Order, socket_path};
+use super::{ANSWER_BYTES_MAX, Answer, Order, plain_text, socket_path};
 use anyhow::{Context as _, anyhow, bail};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
@@ -41,6 +41,6 @@ pub(crate) fn order(data: &Path, order: &Order) -> anyhow::Result<Value> {
         .context("the server gave no answer")?;
     match serde_json::from_slice(&text).context("the server broke off")? {
         Answer::Done(done) => Ok(done),
-        Answer::Failed(why) => bail!(why),
+        Answer::Failed(why) => bail!(plain_text(&why)),
     }
 }

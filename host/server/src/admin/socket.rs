@@ -124,10 +124,7 @@ async fn carry_out(app: &App, order: Order) -> Result<Value, OrderError> {
     match order {
         Order::List => Ok(standing(app, Detail::Whole).into()),
         Order::History { plugin } => {
-            let history = runtime.history(&plugin);
-            if history.is_empty() {
-                return Err(OrderError::NoPlugin(plugin));
-            }
+            let history = runtime.history(&plugin)?;
             let snapshot = runtime.snapshot();
             let served = snapshot.plugins.get(&plugin);
             // A version may have come more than once; it serves since the last time.

@@ -1,5 +1,6 @@
-//! Answers to orders, for people. What plugins say of themselves is written without control characters.
+//! Answers to orders, for people. What plugins say of themselves is written without what would not be seen.
 
+use longshore_runtime::is_unseen;
 use serde_json::Value;
 use std::fmt::Write as _;
 
@@ -133,7 +134,7 @@ fn plain(value: &Value) -> String {
 pub(crate) fn plain_text(text: &str) -> String {
     let shown = |character: char| match character {
         '\n' => "\\n".to_owned(),
-        control if control.is_control() => control.escape_default().to_string(),
+        unseen if is_unseen(unseen) => unseen.escape_default().to_string(),
         other => other.to_string(),
     };
     text.chars().map(shown).collect()

@@ -190,9 +190,10 @@ impl Session {
         {
             let mut subscriptions = self.subscriptions.lock();
             if subscriptions.uris().len() >= ENTRIES_MAX {
-                return Err(WireError::internal(
-                    "busy",
+                return Err(WireError::busy(
                     format!("a session follows at most {ENTRIES_MAX} resources"),
+                    "followed_resources",
+                    ENTRIES_MAX as u64,
                 ));
             }
             subscriptions.add(&uri);

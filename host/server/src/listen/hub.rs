@@ -69,7 +69,8 @@ impl Full {
         let message = format!(
             "{streams_max} streams are open already; close one, or have the operator raise subscriptions.{key}"
         );
-        WireError::internal("busy", message)
+        let limit = format!("subscriptions.{key}");
+        WireError::busy(message, &limit, streams_max.into())
     }
 }
 

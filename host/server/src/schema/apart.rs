@@ -92,7 +92,8 @@ impl Checks {
         let queue = self.queue(&plugin.name);
         let _place = queue.places.try_acquire().map_err(|_| {
             Misfit::Failed(Failure::Busy {
-                queued_max: WAITING_MAX as u64,
+                limit: "queued_checks",
+                value: WAITING_MAX as u64,
             })
         })?;
         // First the plugin's own, so that it waits once among the others.

@@ -64,6 +64,12 @@ impl WireError {
         Self::new(-32603, message).with_data(&json!({ "reason": reason }))
     }
 
+    /// -32603: all places are taken. `limit` is the stable name of how many there are.
+    pub(crate) fn busy(message: impl Into<String>, limit: &str, value: u64) -> Self {
+        let data = json!({ "reason": "busy", "limit": limit, "value": value });
+        Self::new(-32603, message).with_data(&data)
+    }
+
     /// -32603: a caller calls tools too often.
     pub(crate) fn too_many_calls(per_minute: u32, wait_ms: u64) -> Self {
         let message = format!(

@@ -7,6 +7,8 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::fs;
 use std::io::{Seek, Write};
+use std::thread;
+use std::time::Duration;
 
 /// Reads or changes a path.
 #[derive(Deserialize, JsonSchema)]
@@ -17,7 +19,17 @@ pub(crate) struct AtPath {
     text: String,
 }
 
-pub(crate) fn cat(args: AtPath) -> Result<String> {
+/// Reads a path.
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Cat {
+    path: String,
+    /// What it waits before that.
+    #[serde(default)]
+    after_ms: u64,
+}
+
+pub(crate) fn cat(args: Cat) -> Result<String> {
+    thread::sleep(Duration::from_millis(args.after_ms));
     Ok(fs::read_to_string(args.path)?)
 }
 
