@@ -64,7 +64,7 @@ fn listen(filter: Value) -> Message {
 }
 
 /// Of the right shape, and nobody's.
-const NO_TASK: &str = "00000000000000000000000000000000";
+const NO_TASK: &str = "0000000000000000000000000000000000000000";
 
 fn evil(message: Message) -> Message {
     message.header("Origin", "http://evil.example")

@@ -73,7 +73,7 @@ fn p32_the_acknowledgement_says_what_is_granted() {
     let filter = json!({
         "toolsListChanged": true, "promptsListChanged": false, "resourcesListChanged": true,
         "resourceSubscriptions": ["fixture://plain", "fixture://no/such", "fixture://file/x"],
-        "taskIds": ["junk", "00000000000000000000000000000000"], "unknown": true,
+        "taskIds": ["junk", "0000000000000000000000000000000000000000"], "unknown": true,
     });
     let big: u64 = 9_007_199_254_740_993;
     let (stream, granted) = open(&server, &listen(filter).tasks().id(big));

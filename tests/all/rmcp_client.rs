@@ -298,7 +298,7 @@ async fn is_told_of_bad_arguments_and_unknown_names(way: Way) {
     let unknown = client.call_tool(call("no_such", json!({}))).await;
     assert_eq!(code(&unknown.unwrap_err()), -32602);
     if !way.legacy {
-        let gone = GetTaskParams::new("0123456789abcdef0123456789abcdef");
+        let gone = GetTaskParams::new("0123456789abcdef0123456789abcdef01234567");
         assert_eq!(code(&client.get_task(gone).await.unwrap_err()), -32602);
     }
     let prompt = GetPromptRequestParams::new("no_such");

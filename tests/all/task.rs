@@ -43,7 +43,7 @@ fn t01_terminal_is_terminal() {
 #[test]
 fn t03_unknown_ids() {
     let server = shared();
-    let unknown = "0123456789abcdef0123456789abcdef";
+    let unknown = "0123456789abcdef0123456789abcdef01234567";
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let message = Message::task(method, unknown).param("inputResponses", json!({}));
         let reply = server.send(&message);
@@ -209,7 +209,7 @@ fn t12_ids_cannot_be_guessed() {
         .collect();
     let ids: Vec<_> = ids.into_iter().map(|(id, _)| id).collect();
     for id in &ids {
-        assert_eq!(id.len(), 32, "{id}");
+        assert_eq!(id.len(), 40, "{id}");
         assert!(
             id.bytes().all(|byte| b"0123456789abcdef".contains(&byte)),
             "{id}"

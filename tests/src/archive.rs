@@ -71,5 +71,6 @@ fn id(number: u64) -> String {
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         mixed ^ (mixed >> 31)
     };
-    format!("{:016x}{:016x}", mix(number + 1), mix(!number))
+    let [first, second] = [mix(number + 1), mix(!number)];
+    format!("{first:016x}{second:016x}{:08x}", first >> 32)
 }

@@ -179,7 +179,7 @@ test('is told of unknown names', async (t) => {
     await unknown(client.getPrompt({ name: 'no_such' }));
     await unknown(client.readResource({ uri: 'fixture://no/such' }));
     await unknown(session.callTool('no_such', {}));
-    await unknown(session.task('0123456789abcdef0123456789abcdef').snapshot());
+    await unknown(session.task('0123456789abcdef0123456789abcdef01234567').snapshot());
 });
 
 test('listens to a task', async (t) => {

@@ -42,12 +42,9 @@ impl TaskId {
 
     /// From the raw form to that of the text, and back.
     fn masked(mut self) -> Self {
-        let (neighbourhood, own) = self.0.split_at_mut(NEIGHBOURHOOD_BYTES);
-        for mask in own.chunks_exact(NEIGHBOURHOOD_BYTES) {
-            for (byte, mask) in neighbourhood.iter_mut().zip(mask) {
-                *byte ^= mask;
-            }
-        }
+        let (words, _) = self.0.as_chunks_mut::<NEIGHBOURHOOD_BYTES>();
+        let all = words.iter().map(|word| u32::from_ne_bytes(*word));
+        words[0] = all.fold(0, |all, word| all ^ word).to_ne_bytes();
         self
     }
 }
@@ -76,9 +73,7 @@ impl Ids {
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut digits = [0; 2 * Self::BYTES];
-        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.masked().0) {
-            pair.copy_from_slice(&[digit(byte >> 4), digit(byte & 15)]);
-        }
+        hex::encode_to_slice(self.masked().0, &mut digits).map_err(|_| fmt::Error)?;
         f.write_str(std::str::from_utf8(&digits).map_err(|_| fmt::Error)?)
     }
 }
@@ -98,29 +93,13 @@ impl FromStr for TaskId {
     type Err = BadTaskId;
 
     fn from_str(text: &str) -> Result<Self, BadTaskId> {
-        let digits = text.as_bytes();
-        if digits.len() != 2 * Self::BYTES {
+        // One spelling only, so that two texts never name the same task.
+        if text.bytes().any(|digit| digit.is_ascii_uppercase()) {
             return Err(BadTaskId);
         }
         let mut bytes = [0; Self::BYTES];
-        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
-            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
-        }
+        hex::decode_to_slice(text, &mut bytes).map_err(|_| BadTaskId)?;
         Ok(Self(bytes).masked())
-    }
-}
-
-/// Of a number below 16.
-const fn digit(nibble: u8) -> u8 {
-    b"0123456789abcdef"[nibble as usize]
-}
-
-/// One spelling only, so that two texts never name the same task.
-fn nibble(digit: u8) -> Result<u8, BadTaskId> {
-    match digit {
-        b'0'..=b'9' => Ok(digit - b'0'),
-        b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(BadTaskId),
     }
 }
 
