@@ -110,7 +110,7 @@ pub(crate) fn write_and_wait(args: WriteAndWait) -> Result<&'static str> {
         .append(true)
         .open(&args.path)?;
     writeln!(file, "once")?;
-    std::thread::sleep(std::time::Duration::from_millis(args.ms));
+    thread::sleep(Duration::from_millis(args.ms));
     Ok("waited")
 }
 
