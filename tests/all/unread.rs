@@ -4,8 +4,10 @@ use longshore_tests::client::{Message, VERSION};
 use longshore_tests::server::{FIXTURES, Server, VERSION_A};
 use longshore_tests::wait::PATIENCE;
 use serde_json::json;
-use std::io::{Cursor, ErrorKind, Write as _};
+use std::io::{Cursor, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::thread;
+use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
@@ -42,6 +44,26 @@ fn a_client_that_reads_nothing_loses_its_connection() {
     server.home.install(VERSION_A);
     let change = quiet.message().unwrap().expect("the stream goes on");
     assert_eq!(change["method"], "notifications/tools/list_changed");
+}
+
+/// The system may keep megabytes for a connection, and says that there is room again when a part of that was read.
+#[test]
+fn a_client_that_reads_slowly_and_steadily_loses_nothing() {
+    let server = Server::start(&[FIXTURES], "[http]\nwrite_timeout_ms = 2000\n");
+    let mut slow = TcpStream::connect(server.address()).unwrap();
+    slow.set_read_timeout(Some(PATIENCE)).unwrap();
+    let call = echo(3 << 20).bytes(server.address());
+    let mut writer = slow.try_clone().unwrap();
+    // More than is read here.
+    thread::spawn(move || (0..4).try_for_each(|_| writer.write_all(&call)));
+    let (mut read, mut piece) = (0, vec![0; 64 << 10]);
+    while read < 6 << 20 {
+        let bytes = slow.read(&mut piece).unwrap();
+        assert!(bytes > 0, "the connection ended after {read} bytes");
+        read += bytes;
+        // 530 KB a second.
+        thread::sleep(Duration::from_millis(120));
+    }
 }
 
 type Client = (h2::client::SendRequest<Cursor<String>>, SocketAddr);

@@ -32,7 +32,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
-use tokio::net::TcpListener;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -120,7 +119,7 @@ impl fmt::Debug for App {
 /// If something that is needed cannot be had; the text says what.
 pub(crate) async fn serve_http(config: Config) -> anyhow::Result<()> {
     // First, so that a port that is taken shows at once. Who connects now waits until tasks and keys are there.
-    let listener = TcpListener::bind(config.listen).await;
+    let listener = http::listen(config.listen);
     let listener = listener.map_err(|error| cannot_listen(config.listen, &error))?;
     let address = listener.local_addr()?;
     if !address.ip().is_loopback() && config.auth.is_empty() {
