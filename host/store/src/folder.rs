@@ -144,7 +144,7 @@ pub(crate) fn open(
     let lock = lock(dir)?;
     making::start_over(dir).map_err(io)?;
     let format = read_format(dir)?;
-    if format.is_none() && engine_of(dir)?.is_none() {
+    if making::is_due(dir) {
         making::begin(dir).map_err(io)?;
     }
     let db = open_database(dir, engine, format, scrutiny)?;

@@ -24,6 +24,8 @@ on_each_engine!(
     an_emptied_file_is_not_an_empty_store,
     an_overwritten_file_is_not_an_empty_store,
     another_format_is_named,
+    a_store_that_was_begun_and_not_finished_is_made_anew,
+    a_store_that_held_something_is_never_made_anew,
     a_folder_that_cannot_be_made_is_named,
     a_flipped_bit_in_a_task_stops_the_start,
     a_lost_part_of_a_large_value_is_an_error_of_that_task_alone,
@@ -248,6 +250,35 @@ async fn another_format_is_named(engine: StoreEngine) {
         matches!(older, OpenError::Older { found: 3, .. }),
         "{older}"
     );
+}
+
+async fn a_store_that_was_begun_and_not_finished_is_made_anew(engine: StoreEngine) {
+    let dir = folder();
+    let file = raw::file(dir.path(), engine);
+    // A folder for the database that somebody has put there is no store.
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    drop(DiskStore::open(dir.path(), engine).unwrap());
+    // As a kill may leave it.
+    fs::remove_file(dir.path().join("format")).unwrap();
+    fs::write(dir.path().join("making"), "").unwrap();
+    fs::write(&file, [7; 100]).unwrap();
+    fs::write(dir.path().join("mark"), [7; 100]).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
+    let id = TaskId::random().unwrap();
+    store.put(put(id, vec![1])).await.unwrap();
+    drop(store);
+    assert!(!dir.path().join("making").exists());
+    let store = DiskStore::open(dir.path(), engine).unwrap();
+    assert!(store.get(&id).await.unwrap().is_some());
+}
+
+async fn a_store_that_held_something_is_never_made_anew(engine: StoreEngine) {
+    let (dir, id) = with_one_task(engine).await;
+    fs::write(dir.path().join("making"), "").unwrap();
+    fs::remove_file(dir.path().join("format")).unwrap();
+    let store = DiskStore::open(dir.path(), engine).unwrap();
+    assert!(store.get(&id).await.unwrap().is_some());
+    assert!(!dir.path().join("making").exists());
 }
 
 async fn a_folder_that_cannot_be_made_is_named(engine: StoreEngine) {
