@@ -70,7 +70,7 @@ impl Output {
         if !repeated {
             let (plugin, tool) = (&self.plugin, &self.tool);
             let text = self.without_secrets(text);
-            tracing::info!(target: "plugin", %plugin, %tool, source, "{}", text.escape_debug());
+            tracing::info!(target: "plugin", %plugin, %tool, source, "{text}");
         }
         true
     }

@@ -16,6 +16,9 @@ const MEMORY_BYTES_MAX: u64 = 1 << 30;
 /// Guests at once: each takes address space for its memories and its stack.
 const RUNS_MAX: u64 = 10_000;
 
+/// What a table of the runtime's pool has room for (wasmtime's default).
+const TABLE_ELEMENTS_MAX: u64 = 20_000;
+
 /// Length of a prefix, in characters: half of a name.
 const PREFIX_MAX: usize = 64;
 
@@ -185,6 +188,11 @@ fn check_limits(table: &str, limits: &Limits) -> Result<(), ConfigError> {
         "memory_bytes",
         limits.memory_bytes,
         65_536..=MEMORY_BYTES_MAX,
+    )?;
+    within(
+        "table_elements",
+        limits.table_elements.into(),
+        0..=TABLE_ELEMENTS_MAX,
     )?;
     within("result_bytes", limits.result_bytes, 1..=GIB)?;
     within("record_bytes", limits.record_bytes, 0..=16 << 20)?;
