@@ -65,7 +65,7 @@ impl<T: DeserializeOwned + JsonSchema> Question for Form<T> {
     fn read(&self, answer: InputAnswer) -> Result<Reply<T>, AskError> {
         reply(answer, |content| {
             // A form without a filled field may come back without content.
-            serde_json::from_str(content.as_deref().unwrap_or("{}"))
+            crate::json::read(content.as_deref().unwrap_or("{}"))
                 .map_err(|error| AskError::Unreadable(error.to_string()))
         })
     }

@@ -47,6 +47,7 @@ pub mod contract;
 mod error;
 mod form;
 pub mod http;
+mod json;
 pub mod log;
 pub mod notify;
 mod plugin;

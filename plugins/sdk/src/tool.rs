@@ -38,7 +38,7 @@ where
     }
 
     fn handle(&self, arguments: &str) -> Result<()> {
-        let arguments = serde_json::from_str(arguments)
+        let arguments = crate::json::read(arguments)
             .map_err(|error| Error::msg(format_args!("the arguments cannot be used: {error}")))?;
         self(arguments).give()
     }
