@@ -124,6 +124,15 @@ impl Status {
     }
 }
 
+/// What a run said of its progress. It is not stored before the next change of state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Said {
+    /// To the user.
+    pub message: String,
+    /// When, in milliseconds since the epoch.
+    pub at_ms: u64,
+}
+
 /// A task as its owner may see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TaskView {
@@ -135,7 +144,7 @@ pub struct TaskView {
     pub status_message: Option<String>,
     /// When it was made, in milliseconds since the epoch.
     pub created_ms: u64,
-    /// When its state last changed, in milliseconds since the epoch; never goes back.
+    /// When it last changed, its progress message included, in milliseconds since the epoch; never goes back.
     pub updated_ms: u64,
     /// Life from its creation, in milliseconds; grows when it ends. `None` is for ever.
     pub ttl_ms: Option<u64>,

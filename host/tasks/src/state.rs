@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::id::TaskId;
-use crate::model::{Birth, Call, Checkpoint, Payload, Question, Status, TaskView};
+use crate::model::{Birth, Call, Checkpoint, Payload, Question, Said, Status, TaskView};
 
 /// A task, as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -185,20 +185,23 @@ impl Task {
         self.checkpoint.iter().flat_map(Checkpoint::outstanding)
     }
 
-    /// What its owner sees; `message` is the progress that is not stored yet.
-    pub fn view(&self, message: Option<String>) -> TaskView {
+    /// What its owner sees; `said` is the progress that is not stored yet.
+    pub fn view(&self, said: Option<Said>) -> TaskView {
         let (result, error) = match &self.outcome {
             Some(Outcome::Completed(result)) => (Some(result.clone()), None),
             Some(Outcome::Failed(error)) => (None, Some(error.clone())),
             Some(Outcome::Cancelled) | None => (None, None),
         };
-        let message = message.filter(|_| self.outcome.is_none());
+        let said = said.filter(|_| self.outcome.is_none());
+        let said_ms = said.as_ref().map_or(0, |said| said.at_ms);
         TaskView {
             id: self.id,
             status: self.status(),
-            status_message: message.or_else(|| self.status_message.clone()),
+            status_message: said
+                .map(|said| said.message)
+                .or_else(|| self.status_message.clone()),
             created_ms: self.created_ms,
-            updated_ms: self.updated_ms,
+            updated_ms: self.updated_ms.max(said_ms),
             ttl_ms: self
                 .expires_ms
                 .map(|expires_ms| expires_ms - self.created_ms),

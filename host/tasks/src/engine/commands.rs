@@ -37,7 +37,7 @@ impl Engine {
     /// The task as its owner sees it. Changes nothing.
     pub async fn get(&self, id: &TaskId, principal: &Principal) -> Result<TaskView, EngineError> {
         let task = self.inner.owned(id, principal).await?;
-        Ok(task.view(self.inner.live.message(id)))
+        Ok(task.view(self.inner.live.said(id)))
     }
 
     /// Answers outstanding questions; durable when this returns. Unknown and spent keys are

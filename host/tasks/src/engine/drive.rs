@@ -17,7 +17,7 @@ use super::waiting::Place;
 use super::{EngineError, Inner};
 use crate::decide::{Command, Opening, cancellation, opening};
 use crate::id::TaskId;
-use crate::model::{Checkpoint, OnCrash, Payload, Question};
+use crate::model::{Checkpoint, OnCrash, Payload, Question, Said};
 use crate::run::{Past, Reason, Run, Step};
 use crate::state::{Outcome, Task};
 
@@ -259,8 +259,9 @@ impl Driver {
     async fn stepped(&mut self, step: Step) -> Flow {
         match step {
             Step::Progress { message } => {
-                if message.is_some() {
-                    *self.seat.message.lock() = message;
+                if let Some(message) = message {
+                    let at_ms = self.inner.now_ms();
+                    *self.seat.said.lock() = Some(Said { message, at_ms });
                     self.inner.tell(&self.id);
                 }
                 // A run whose steps are always ready must not keep the thread.
@@ -376,7 +377,8 @@ impl Driver {
     }
 
     fn message(&self) -> Option<String> {
-        self.seat.message.lock().clone()
+        let said = self.seat.said.lock();
+        said.as_ref().map(|said| said.message.clone())
     }
 
     fn answer(&mut self, checkpoint: &Checkpoint) {

@@ -1,6 +1,6 @@
 //! Which tasks have a run in memory, and how it is reached: a seat for each.
 //!
-//! Knows nothing of runs; a seat is only a bell and the last progress message.
+//! Knows nothing of runs; a seat is only a bell and what the run said last.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 
 use crate::id::TaskId;
-use crate::model::Call;
+use crate::model::{Call, Said};
 
 /// What a task with a run takes beside its call, in bytes: its driver, its run's queue, its state.
 const CALL_BYTES: usize = 4 << 10;
@@ -31,8 +31,8 @@ pub(super) struct Live {
 pub(super) struct Seat {
     /// Rung when the durable state has changed.
     pub(super) bell: Notify,
-    /// The last progress message of the run.
-    pub(super) message: Mutex<Option<String>>,
+    /// What the run said last of its progress.
+    pub(super) said: Mutex<Option<Said>>,
 }
 
 /// A seat taken; given back when dropped, whatever happens to its driver.
@@ -76,12 +76,12 @@ impl Live {
         self.seats.lock().contains_key(id)
     }
 
-    /// The last progress message of the run of `id` that is in memory.
-    pub(super) fn message(&self, id: &TaskId) -> Option<String> {
+    /// What the run of `id` that is in memory said last.
+    pub(super) fn said(&self, id: &TaskId) -> Option<Said> {
         self.seats
             .lock()
             .get(id)
-            .and_then(|seat| seat.message.lock().clone())
+            .and_then(|seat| seat.said.lock().clone())
     }
 }
 
