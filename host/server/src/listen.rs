@@ -17,6 +17,7 @@ pub(crate) mod subscriptions;
 use crate::app::App;
 use crate::ends::Whose;
 use crate::outcome::{Notices, Outcome};
+use crate::rate::Who;
 use crate::resolve::Caller;
 use crate::task_methods;
 use crate::wire::{WireError, subscription};
@@ -42,7 +43,7 @@ pub(crate) struct Listener<'a> {
 /// Serve a stream until the client goes, which drops the future, or the server stops.
 ///
 /// # Errors
-/// If there are too many streams, or the client reads none.
+/// If there are too many streams, the client reads none, or the stream cannot go on.
 pub(crate) async fn listen(
     app: &Arc<App>,
     filter: Filter,
@@ -58,7 +59,8 @@ pub(crate) async fn listen(
     // It has to outlive the seat: whether anyone is left is looked at without this stream.
     let mut subscriptions = Subscriptions::new(app, &caller);
     // Before anything is looked at: what changes from here on is not missed.
-    let seat = Seat::take(&app.hub, peer, filter.marks());
+    let who = Who::of(&caller.principal, peer);
+    let seat = Seat::take(&app.hub, who, filter.marks());
     let seat = seat.map_err(|full| told(app, full, &caller))?;
     let principal = caller.principal;
     subscriptions.open(filter.uris()).await;
@@ -74,7 +76,7 @@ pub(crate) async fn listen(
         honoured,
         principal,
     };
-    stream.run(id, notices).await;
+    stream.run(id, notices).await?;
     Ok(Outcome::result(subscription::closing(id)))
 }
 
@@ -122,10 +124,14 @@ struct Stream<'a> {
 
 impl Stream<'_> {
     /// Say what is marked, one at a time, as fast as the client takes it; end when the server stops and all is said.
-    async fn run(&self, id: &RawValue, notices: &Notices) {
+    ///
+    /// # Errors
+    /// If a task cannot be read. A client is never left to wait for an end that it was not told of: it learns that the stream is
+    /// over, and may ask again.
+    async fn run(&self, id: &RawValue, notices: &Notices) -> Result<(), WireError> {
         loop {
             if let Some(mark) = self.seat.next_mark() {
-                if let Some(notification) = self.word(id, &mark).await {
+                if let Some(notification) = self.word(id, &mark).await? {
                     notices.send(notification);
                 }
                 // The one who polls this writes first, and comes back when the client has room.
@@ -135,13 +141,13 @@ impl Stream<'_> {
             tokio::select! {
                 biased;
                 () = self.seat.rung() => {}
-                () = self.app.stopping.cancelled() => return,
+                () = self.app.stopping.cancelled() => return Ok(()),
             }
         }
     }
 
-    async fn word(&self, id: &RawValue, mark: &Mark) -> Option<String> {
-        match mark {
+    async fn word(&self, id: &RawValue, mark: &Mark) -> Result<Option<String>, WireError> {
+        Ok(match mark {
             Mark::Tools => Some(subscription::list_changed(id, "tools")),
             Mark::Prompts => Some(subscription::list_changed(id, "prompts")),
             Mark::Resources => Some(subscription::list_changed(id, "resources")),
@@ -149,27 +155,27 @@ impl Stream<'_> {
                 let honoured = self.honoured.uris.contains(uri);
                 honoured.then(|| subscription::resource_updated(id, uri))
             }
-            Mark::Task(task) if self.honoured.tasks.contains(task) => self.task(id, *task).await,
+            Mark::Task(task) if self.honoured.tasks.contains(task) => self.task(id, *task).await?,
             Mark::Task(_) => None,
-        }
+        })
     }
 
     /// The task as it is now. One that has ended is told once.
-    async fn task(&self, id: &RawValue, task: TaskId) -> Option<String> {
+    async fn task(&self, id: &RawValue, task: TaskId) -> Result<Option<String>, WireError> {
         match self.app.engine.get(&task, &self.principal).await {
             Ok(view) => {
                 if view.status.is_terminal() {
                     self.seat.forget(&Mark::Task(task));
                 }
-                Some(task_methods::notification(self.app, id, &view))
+                Ok(Some(task_methods::notification(self.app, id, &view)))
             }
             Err(EngineError::NotFound) => {
                 self.seat.forget(&Mark::Task(task));
-                None
+                Ok(None)
             }
             Err(error) => {
-                tracing::error!(%task, %error, "a listener was not told of a task");
-                None
+                tracing::error!(%task, %error, "a listener cannot be told of a task; its stream ends");
+                Err(task_methods::wire_error(error))
             }
         }
     }

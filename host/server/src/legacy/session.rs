@@ -187,7 +187,7 @@ impl Session {
     /// # Errors
     /// If there is none, its plugin refuses, or the session follows too many.
     pub(super) async fn subscribe(&self, app: &Arc<App>, uri: String) -> Result<(), WireError> {
-        {
+        let is_new = {
             let mut subscriptions = self.subscriptions.lock();
             if subscriptions.uris().len() >= ENTRIES_MAX {
                 return Err(WireError::busy(
@@ -196,17 +196,18 @@ impl Session {
                     ENTRIES_MAX as u64,
                 ));
             }
-            subscriptions.add(&uri);
-        }
+            subscriptions.add(&uri)
+        };
         // Before the plugin hears of it, so that what it says at once is not missed.
         self.seat.want(Mark::Resource(uri.clone()));
         let work = Work::Subscribe { uri: uri.clone() };
         let caller = Caller::host(self.principal.clone());
-        if tell(app.clone(), work, caller).await {
-            return Ok(());
+        let told = tell(app.clone(), work, caller).await;
+        // What stood before goes on.
+        if told.is_err() && is_new {
+            self.unsubscribe(&uri);
         }
-        self.unsubscribe(&uri);
-        Err(WireError::no_such_resource(&uri))
+        told
     }
 
     /// Follow a resource no more. One that is not followed is no error.

@@ -1,10 +1,10 @@
 //! Who listens to what. It knows marks only, not what they stand for.
 
+use crate::rate::Who;
 use crate::wire::WireError;
 use longshore_tasks::TaskId;
 use parking_lot::Mutex;
 use std::collections::{BTreeSet, HashMap};
-use std::net::IpAddr;
 use std::sync::Arc;
 use tokio::sync::Notify;
 
@@ -28,7 +28,7 @@ pub(crate) enum Mark {
 pub(crate) struct Hub {
     /// Streams at once.
     streams_max: u32,
-    /// Streams at once from one address.
+    /// Streams at once of one client.
     streams_per_client_max: u32,
     listeners: Mutex<Listeners>,
 }
@@ -36,7 +36,7 @@ pub(crate) struct Hub {
 #[derive(Debug, Default)]
 struct Listeners {
     by_mark: HashMap<Mark, Vec<Arc<Ear>>>,
-    by_peer: HashMap<Option<IpAddr>, u32>,
+    by_client: HashMap<Who, u32>,
     streams: u32,
 }
 
@@ -130,10 +130,10 @@ pub(crate) struct Seat {
     ear: Arc<Ear>,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum Counted {
-    /// Among the streams of this address.
-    Stream(Option<IpAddr>),
+    /// Among the streams of this client.
+    Stream(Who),
     /// Not here: sessions are counted where they are kept.
     Elsewhere,
 }
@@ -143,17 +143,13 @@ impl Seat {
     ///
     /// # Errors
     /// If all are taken.
-    pub(crate) fn take(
-        hub: &Arc<Hub>,
-        peer: Option<IpAddr>,
-        wants: BTreeSet<Mark>,
-    ) -> Result<Self, Full> {
+    pub(crate) fn take(hub: &Arc<Hub>, who: Who, wants: BTreeSet<Mark>) -> Result<Self, Full> {
         let mut listeners = hub.listeners.lock();
-        let of_peer = listeners.by_peer.get(&peer).copied().unwrap_or_default();
+        let of_client = listeners.by_client.get(&who).copied().unwrap_or_default();
         for (taken, streams_max, key) in [
             (listeners.streams, hub.streams_max, "streams_max"),
             (
-                of_peer,
+                of_client,
                 hub.streams_per_client_max,
                 "streams_per_client_max",
             ),
@@ -163,9 +159,9 @@ impl Seat {
             }
         }
         listeners.streams += 1;
-        listeners.by_peer.insert(peer, of_peer + 1);
+        listeners.by_client.insert(who.clone(), of_client + 1);
         drop(listeners);
-        Ok(Self::new(hub, Counted::Stream(peer), wants))
+        Ok(Self::new(hub, Counted::Stream(who), wants))
     }
 
     /// A place for a session, to hear of these.
@@ -222,14 +218,14 @@ impl Drop for Seat {
         for mark in self.wants.lock().iter() {
             listeners.remove(&self.ear, mark);
         }
-        let Counted::Stream(peer) = self.counted else {
+        let Counted::Stream(who) = &self.counted else {
             return;
         };
         listeners.streams = listeners.streams.saturating_sub(1);
-        if let Some(streams) = listeners.by_peer.get_mut(&peer) {
+        if let Some(streams) = listeners.by_client.get_mut(who) {
             *streams = streams.saturating_sub(1);
             if *streams == 0 {
-                listeners.by_peer.remove(&peer);
+                listeners.by_client.remove(who);
             }
         }
     }
@@ -241,7 +237,7 @@ mod tests {
     use futures::FutureExt as _;
 
     fn seat(hub: &Arc<Hub>, wants: &[Mark]) -> Seat {
-        Seat::take(hub, None, wants.iter().cloned().collect()).unwrap()
+        Seat::take(hub, Who::Peer(None), wants.iter().cloned().collect()).unwrap()
     }
 
     #[test]
@@ -275,8 +271,8 @@ mod tests {
     #[test]
     fn seats_are_bounded_and_given_back() {
         let hub = Hub::new(2, 1);
-        let peer = |last| Some(IpAddr::from([192, 0, 2, last]));
-        let take = |last| Seat::take(&hub, peer(last), BTreeSet::from([Mark::Tools]));
+        let who = |last| Who::Peer(Some([192, 0, 2, last].into()));
+        let take = |last| Seat::take(&hub, who(last), BTreeSet::from([Mark::Tools]));
         let (first, _second) = (take(1).unwrap(), take(2).unwrap());
         assert_eq!(take(3).unwrap_err().key, "streams_max");
         drop(first);
@@ -284,6 +280,6 @@ mod tests {
         drop(take(1).unwrap());
         drop(_second);
         let listeners = hub.listeners.lock();
-        assert!(listeners.by_mark.is_empty() && listeners.by_peer.is_empty());
+        assert!(listeners.by_mark.is_empty() && listeners.by_client.is_empty());
     }
 }

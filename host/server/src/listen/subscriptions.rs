@@ -9,6 +9,7 @@ use crate::follow;
 use crate::outcome::Notices;
 use crate::params::Rounds;
 use crate::resolve::Caller;
+use crate::wire::WireError;
 use futures::future::join_all;
 use longshore_runtime::Work;
 use std::sync::Arc;
@@ -47,17 +48,19 @@ impl Subscriptions {
             let work = Work::Subscribe { uri: uri.clone() };
             let told = tell(self.app.clone(), work, self.caller.clone());
             let uri = uri.clone();
-            async move { told.await.then_some(uri) }
+            async move { told.await.is_ok().then_some(uri) }
         };
         let agreed = join_all(uris.iter().map(wish)).await;
         self.uris = agreed.into_iter().flatten().collect();
     }
 
-    /// Follow one more, whose plugin is told by [`tell`].
-    pub(crate) fn add(&mut self, uri: &str) {
-        if !self.uris.iter().any(|known| known == uri) {
+    /// Follow one more, whose plugin is told by [`tell`]. Whether it is new.
+    pub(crate) fn add(&mut self, uri: &str) -> bool {
+        let is_new = !self.uris.iter().any(|known| known == uri);
+        if is_new {
             self.uris.push(uri.to_owned());
         }
+        is_new
     }
 
     /// Follow it no more.
@@ -73,7 +76,8 @@ impl Subscriptions {
         let (app, caller) = (self.app.clone(), self.caller.clone());
         tokio::spawn(async move {
             if !app.hub.is_wanted(&Mark::Resource(uri.clone())) {
-                tell(app, Work::Unsubscribe { uri }, caller).await;
+                // What it says to that changes nothing.
+                let _ = tell(app, Work::Unsubscribe { uri }, caller).await;
             }
         });
     }
@@ -90,10 +94,13 @@ impl Drop for Subscriptions {
     }
 }
 
-/// Let the plugin of a resource know. Whether it agreed.
-pub(crate) async fn tell(app: Arc<App>, work: Work, caller: Caller) -> bool {
+/// Let the plugin of a resource know.
+///
+/// # Errors
+/// If there is no such resource, or its plugin does not agree, or not in time.
+pub(crate) async fn tell(app: Arc<App>, work: Work, caller: Caller) -> Result<(), WireError> {
     let Some(plugin) = app.catalogue.load().plugin_of_uri(work.subject()).cloned() else {
-        return false;
+        return Err(WireError::no_such_resource(work.subject()));
     };
     let errand = Errand {
         plugin,
@@ -106,7 +113,7 @@ pub(crate) async fn tell(app: Arc<App>, work: Work, caller: Caller) -> bool {
     let nobody = Notices::unread();
     let told = Box::pin(follow::plainly(&app, &errand, &nobody));
     match tokio::time::timeout(SUBSCRIBE_TIME, told).await {
-        Ok(Ok(_)) => true,
+        Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) => {
             let uri = errand.work.subject();
             tracing::debug!(
@@ -114,11 +121,16 @@ pub(crate) async fn tell(app: Arc<App>, work: Work, caller: Caller) -> bool {
                 error = error.message,
                 "a plugin did not take a subscription"
             );
-            false
+            Err(error)
         }
         Err(_) => {
-            tracing::warn!(uri = errand.work.subject(), plugin = %errand.plugin.name, "a plugin took too long to take a subscription");
-            false
+            let (uri, plugin) = (errand.work.subject(), &errand.plugin.name);
+            tracing::warn!(uri, %plugin, "a plugin took too long to take a subscription");
+            let message = format!(
+                "the plugin {plugin} did not say within {} s whether the resource can be followed; try again",
+                SUBSCRIBE_TIME.as_secs()
+            );
+            Err(WireError::internal("subscribe_time", message))
         }
     }
 }
