@@ -9,6 +9,7 @@ use crate::meta::Meta;
 use crate::params::Rounds;
 use crate::runner::Speaker;
 use crate::seal::Binding;
+use crate::strict;
 use crate::wire::{WireError, response};
 use longshore_runtime::contract::ClientFeatures;
 use longshore_runtime::{Call, Context, Names, Plugin, Work};
@@ -103,7 +104,9 @@ impl Errand {
     pub(crate) fn binding(&self, app: &App) -> Binding {
         let (target, arguments) = match &self.work {
             Work::Tool { name, arguments } => {
-                (format!("tools/call {name}"), Binding::digest(arguments))
+                // Who sends a request again may write it anew, and gateways do.
+                let text = strict::canonical(arguments);
+                (format!("tools/call {name}"), Binding::digest(&text))
             }
             Work::Prompt { name, arguments } => {
                 // Text in pairs is always JSON, and in one way only: the pairs are in the order of their names.

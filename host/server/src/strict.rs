@@ -17,6 +17,16 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
         .map_err(|error| error.to_string())
 }
 
+/// The text of a value in one way: without blanks, members in the order of their names, strings and numbers as this program writes
+/// them. What is no JSON stays as it is.
+pub(crate) fn canonical(text: &str) -> String {
+    let Ok(mut value) = serde_json::from_str::<Value>(text) else {
+        return text.to_owned();
+    };
+    value.sort_all_objects();
+    value.to_string()
+}
+
 struct Strict(Value);
 
 impl<'de> Deserialize<'de> for Strict {
@@ -102,6 +112,21 @@ mod tests {
                 "{text}"
             );
         }
+    }
+
+    #[test]
+    fn what_is_the_same_value_has_one_canonical_text() {
+        let canonical_text = r#"{"a":["é",1.5,true],"b":{"c":1,"d":null}}"#;
+        for text in [
+            canonical_text,
+            r#" { "b" : {"d":null,"c":1}, "a" : ["\u00e9", 1.50, true] } "#,
+            r#"{"\u0062":{"d":null,"c":1},"a":["é",15e-1,true]}"#,
+        ] {
+            assert_eq!(canonical(text), canonical_text, "{text}");
+        }
+        assert_ne!(canonical("[1,2]"), canonical("[2,1]"));
+        assert_ne!(canonical("9007199254740993"), canonical("9007199254740992"));
+        assert_eq!(canonical("{ no"), "{ no");
     }
 
     #[test]
