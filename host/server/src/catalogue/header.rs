@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 const KEYWORD: &str = "x-mcp-header";
 
 /// The largest whole number that every JSON reader agrees on.
-const INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
+const INTEGER_MAX: i64 = (1 << 53) - 1;
 
 /// Keywords whose value is one schema, or a list of them.
 const SCHEMA_KEYWORDS: [&str; 17] = [
@@ -201,17 +201,20 @@ fn is_same(argument: &Value, stated: &str) -> bool {
         Value::String(text) => text == stated,
         Value::Bool(truth) => stated == if *truth { "true" } else { "false" },
         Value::Number(number) => {
-            let digits = stated.strip_prefix('-').unwrap_or(stated);
-            let plain = digits.starts_with(|character: char| character.is_ascii_digit())
-                && digits
-                    .bytes()
-                    .all(|byte| byte.is_ascii_digit() || byte == b'.');
-            let stated = stated.parse::<f64>().ok().filter(|_| plain);
-            let safe = |number: &f64| number.abs() <= INTEGER_MAX;
-            stated.filter(safe).is_some() && stated == number.as_f64().filter(safe)
+            integer(stated).is_some() && integer(stated) == integer(&number.to_string())
         }
         _ => false,
     }
+}
+
+/// An integer in plain digits, whose fraction is none or all zeros, as far as all readers of JSON keep it.
+fn integer(text: &str) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = whole.strip_prefix('-').unwrap_or(whole);
+    let is_plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    let is_whole = !fraction.is_empty() && fraction.bytes().all(|byte| byte == b'0');
+    let number = whole.parse::<i64>().ok()?;
+    (is_plain && is_whole && number.abs() <= INTEGER_MAX).then_some(number)
 }
 
 #[cfg(test)]
@@ -288,6 +291,7 @@ mod tests {
             (json!(42), "42"),
             (json!(42), "42.0"),
             (json!(42.0), "42"),
+            (json!(0), "-0"),
             (json!(-7), "-7"),
             (json!(9_007_199_254_740_991_u64), "9007199254740991"),
             (json!(true), "true"),
@@ -303,6 +307,10 @@ mod tests {
             (json!(42), "43"),
             (json!(42), "0x2a"),
             (json!(42), "+42"),
+            (json!(42), "42."),
+            (json!(42), "41.99999999999999999999"),
+            (json!(42), "42.000000000000001"),
+            (json!(0), "-"),
             (json!(9_007_199_254_740_993_u64), "9007199254740993"),
             (json!(true), "True"),
             (json!("true"), "false"),
