@@ -121,29 +121,48 @@ impl Members {
     }
 }
 
+/// The value of a member that is there once, of an object that may have others twice.
+pub(crate) fn only(text: &str, name: &str) -> Option<Box<RawValue>> {
+    let Pairs(pairs) = serde_json::from_str(text).ok()?;
+    let mut values = pairs.into_iter().filter(|(own, _)| own == name);
+    let (_, value) = values.next()?;
+    values.next().is_none().then_some(value)
+}
+
+/// The members of an object as they come.
+struct Pairs(Vec<(String, Box<RawValue>)>);
+
 impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Pairs(mut members) = Pairs::deserialize(deserializer)?;
+        members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        let twice = members.windows(2).find(|pair| pair[0].0 == pair[1].0);
+        if let Some([(name, _), _]) = twice {
+            let name = crate::wire::error::shortened(name);
+            return Err(D::Error::custom(format!(
+                "the member {name:?} is there twice"
+            )));
+        }
+        Ok(Self(members))
+    }
+}
+
+impl<'de> Deserialize<'de> for Pairs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Object;
         impl<'de> Visitor<'de> for Object {
-            type Value = Members;
+            type Value = Pairs;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
             }
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Pairs, A::Error> {
                 let mut members = Vec::with_capacity(USUAL_MEMBERS);
                 while let Some(member) = map.next_entry::<String, Box<RawValue>>()? {
                     members.push(member);
                 }
-                members.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
-                let twice = members.windows(2).find(|pair| pair[0].0 == pair[1].0);
-                if let Some([(name, _), _]) = twice {
-                    let name = crate::wire::error::shortened(name);
-                    let twice = format!("the member {name:?} is there twice");
-                    return Err(A::Error::custom(twice));
-                }
-                Ok(Members(members))
+                Ok(Pairs(members))
             }
         }
         deserializer.deserialize_map(Object)

@@ -3,7 +3,7 @@
 //! An id is kept as the text it was written in, so that it can be echoed digit by digit; one that cannot be read is never
 //! made up. It must not know of transports or methods.
 
-use crate::members::{Members, Misfit, is_string_or_integer};
+use crate::members::{self, Members, Misfit, is_string_or_integer};
 use crate::meta::VERSION_KEY;
 use crate::wire::WireError;
 use longshore_runtime::json::{LEVELS_MAX, is_nested_deeper};
@@ -89,10 +89,13 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
         let message = format!("the body is nested deeper than {LEVELS_MAX} levels");
         return Err(WireError::parse(message).into());
     }
-    let mut members = Members::parse_message(text).map_err(|misfit| misread(text, misfit))?;
+    let mut members = Members::parse_message(text).map_err(|misfit| Fault {
+        id: members::only(text, "id").filter(is_id),
+        error: misread(text, misfit),
+    })?;
     let id = members.take("id");
     if let Some(id) = &id
-        && (id.get().len() > ID_BYTES_MAX || !is_string_or_integer(id))
+        && !is_id(id)
     {
         let message = format!("id must be a string or an integer of at most {ID_BYTES_MAX} bytes");
         return Err(WireError::invalid_request(message).into());
@@ -122,6 +125,10 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
             error: WireError::invalid_request(message),
         }),
     }
+}
+
+fn is_id(id: &Box<RawValue>) -> bool {
+    id.get().len() <= ID_BYTES_MAX && is_string_or_integer(id)
 }
 
 fn misread(text: &str, misfit: Misfit) -> WireError {

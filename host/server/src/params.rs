@@ -186,7 +186,8 @@ fn completion(params: &mut Members) -> Result<CompleteParams, WireError> {
         value.ok_or_else(|| must_be(&format!("argument.{name}"), "a string"))
     };
     let known = match params.get("context") {
-        Some(_) => strings(&mut members(params, "context")?, "arguments")?,
+        Some(_) => strings(&mut members(params, "context")?, "arguments")
+            .map_err(|_| must_be("context.arguments", "an object whose values are strings"))?,
         None => Vec::new(),
     };
     Ok(CompleteParams {

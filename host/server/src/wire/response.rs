@@ -11,6 +11,7 @@ use longshore_runtime::contract::{
     SamplingContent, TextContent, ToolResult, ToolUse,
 };
 use serde::Deserialize;
+use serde_json::error::Category;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
 
@@ -239,8 +240,12 @@ const ANSWER_BYTES_MAX: usize = 128 << 10;
 
 /// `inputResponses`: an object whose values are objects. Each is kept as its text.
 pub(crate) fn read_responses(responses: &RawValue) -> Result<Vec<(String, String)>, String> {
-    let responses: Map<String, Value> = serde_json::from_str(responses.get())
-        .map_err(|_| "inputResponses is not an object".to_owned())?;
+    let responses: Map<String, Value> =
+        serde_json::from_str(responses.get()).map_err(|error| match error.classify() {
+            Category::Data => "inputResponses is not an object".to_owned(),
+            // JSON by its grammar, but no value that can be kept.
+            _ => format!("inputResponses cannot be read: {error}"),
+        })?;
     let read = |(key, value): (String, Value)| {
         if !value.is_object() {
             return Err(format!(
