@@ -32,7 +32,7 @@ pub(crate) async fn word(
             let freshness = if errand.is_later_round() {
                 Freshness::none()
             } else {
-                Freshness::of(app)
+                Freshness::of_reads(app)
             };
             freshness.add_to(object).finish_answer(usage)
         }),

@@ -22,6 +22,7 @@ mod shelf;
 mod tool;
 
 use crate::config::Config;
+use crate::wire::check;
 use collision::Collision;
 use longshore_runtime::{Plugin, Snapshot, Version};
 use std::collections::{BTreeMap, BTreeSet};
@@ -46,7 +47,7 @@ pub(crate) struct Catalogue {
     /// By URI template.
     pub(crate) templates: Shelf<CatalogueTemplate>,
     /// Whether some plugin suggests values for arguments.
-    pub(crate) completes: bool,
+    completes: bool,
     /// Whether all that lay in the directory at the start is in it, or refused.
     pub(crate) settled: bool,
     /// All that each plugin offers, also under names that another plugin has taken.
@@ -99,9 +100,20 @@ impl Catalogue {
         offer.is_some_and(|offer| offer.plugin.version == *version)
     }
 
-    /// Whether there are resources, listed or by template.
-    pub(crate) fn has_resources(&self) -> bool {
-        !self.resources.is_empty() || !self.templates.is_empty()
+    /// Whether there are prompts, or may be once the first look is over: a client asks once what there is, and not again for
+    /// what was not there.
+    pub(crate) fn offers_prompts(&self) -> bool {
+        !self.settled || !self.prompts.is_empty()
+    }
+
+    /// The same for resources, listed or by template.
+    pub(crate) fn offers_resources(&self) -> bool {
+        !self.settled || !self.resources.is_empty() || !self.templates.is_empty()
+    }
+
+    /// The same for suggestions of values.
+    pub(crate) fn offers_completions(&self) -> bool {
+        !self.settled || self.completes
     }
 
     /// The plugin that serves a URI: the one that lists it, else the first whose template it fits.
@@ -110,8 +122,10 @@ impl Catalogue {
         listed.or_else(|| Some(self.template_of_uri(uri)?.plugin()))
     }
 
-    /// The first template that a URI fits. Variables sort behind letters, so the more definite one is first.
+    /// The first template that a URI fits. Variables sort behind letters, so the more definite one is first. What is no URI fits
+    /// none: a template is for what it expands to.
     pub(crate) fn template_of_uri(&self, uri: &str) -> Option<&Arc<CatalogueTemplate>> {
+        check::uri(uri).ok()?;
         self.templates.iter().find(|template| template.fits(uri))
     }
 

@@ -47,6 +47,8 @@ pub(crate) struct Config {
     pub(crate) routing: written::Routing,
     /// Lists.
     pub(crate) lists: written::Lists,
+    /// What is read of resources.
+    pub(crate) resources: written::Resources,
     /// Streams of notifications.
     pub(crate) listening: written::Listening,
     /// Tasks.

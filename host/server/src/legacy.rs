@@ -148,7 +148,7 @@ async fn subscribe(
 ) -> Result<String, WireError> {
     let uri = params.string("uri");
     start::resource(app, uri.as_deref()).await;
-    if !app.catalogue.load().has_resources() {
+    if !app.catalogue.load().offers_resources() {
         let method = if wanted { "subscribe" } else { "unsubscribe" };
         return Err(WireError::unknown_method(&format!("resources/{method}")));
     }

@@ -24,7 +24,7 @@ fn greeting(app: &App, catalogue: &Catalogue) -> String {
     let result = Object::result("complete")
         .value("supportedVersions", &ALL_VERSIONS)
         .value("capabilities", &capabilities);
-    Freshness::of(app).add_to(result).finish_result()
+    Freshness::of_lists(app).add_to(result).finish_result()
 }
 
 /// What is declared to clients of every version.
@@ -33,18 +33,16 @@ pub(crate) fn capabilities(catalogue: &Catalogue) -> Map<String, Value> {
     let mut declare = |name: &str, settings: Value| declared.insert(name.to_owned(), settings);
     // Lists may change whatever is there now: another plugin may come.
     declare("tools", json!({ "listChanged": true }));
-    // Nobody asks again for what was not declared at the start.
-    let may_come = !catalogue.settled;
-    if may_come || !catalogue.prompts.is_empty() {
+    if catalogue.offers_prompts() {
         declare("prompts", json!({ "listChanged": true }));
     }
-    if may_come || catalogue.has_resources() {
+    if catalogue.offers_resources() {
         declare(
             "resources",
             json!({ "listChanged": true, "subscribe": true }),
         );
     }
-    if may_come || catalogue.completes {
+    if catalogue.offers_completions() {
         declare("completions", json!({}));
     }
     declare("logging", json!({}));
@@ -99,7 +97,7 @@ fn written<E: Entry>(app: &App, shelf: &Shelf<E>, after: Option<&str>) -> String
             &format!("[{}]", definitions.join(",")),
         )
         .option("nextCursor", next.as_ref());
-    Freshness::of(app).add_to(result).finish_result()
+    Freshness::of_lists(app).add_to(result).finish_result()
 }
 
 /// How long and by whom an answer may be kept.
@@ -110,11 +108,19 @@ pub(crate) struct Freshness {
 }
 
 impl Freshness {
-    /// As the operator chose.
-    pub(crate) fn of(app: &App) -> Self {
+    /// Of lists and of what the server says of itself, as the operator chose.
+    pub(crate) fn of_lists(app: &App) -> Self {
         Self {
             ttl_ms: app.config.lists.ttl_ms,
             scope: app.config.lists.cache_scope,
+        }
+    }
+
+    /// Of what is read, as the operator chose.
+    pub(crate) fn of_reads(app: &App) -> Self {
+        Self {
+            ttl_ms: app.config.resources.ttl_ms,
+            scope: app.config.resources.cache_scope,
         }
     }
 
@@ -131,5 +137,39 @@ impl Freshness {
         result
             .value("ttlMs", &self.ttl_ms)
             .value("cacheScope", &self.scope)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::method::Method;
+
+    /// A client that believes what is declared gets no "no such method".
+    #[test]
+    fn what_is_declared_is_served() {
+        let nothing_yet = Catalogue::default();
+        let mut nothing = Catalogue::default();
+        nothing.settled = true;
+        for (catalogue, is_there) in [(nothing_yet, true), (nothing, false)] {
+            let declared = capabilities(&catalogue);
+            for (feature, methods) in [
+                ("prompts", &[Method::ListPrompts, Method::GetPrompt][..]),
+                (
+                    "resources",
+                    &[
+                        Method::ListResources,
+                        Method::ListTemplates,
+                        Method::ReadResource,
+                    ],
+                ),
+                ("completions", &[Method::Complete]),
+            ] {
+                assert_eq!(declared.contains_key(feature), is_there, "{feature}");
+                for method in methods {
+                    assert_eq!(method.is_offered(&catalogue), is_there, "{method:?}");
+                }
+            }
+        }
     }
 }

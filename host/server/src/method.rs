@@ -57,11 +57,11 @@ impl Method {
     /// Whether there is anything that it could be about.
     pub(crate) fn is_offered(self, catalogue: &Catalogue) -> bool {
         match self {
-            Self::ListPrompts | Self::GetPrompt => !catalogue.prompts.is_empty(),
+            Self::ListPrompts | Self::GetPrompt => catalogue.offers_prompts(),
             Self::ListResources | Self::ListTemplates | Self::ReadResource => {
-                catalogue.has_resources()
+                catalogue.offers_resources()
             }
-            Self::Complete => catalogue.completes,
+            Self::Complete => catalogue.offers_completions(),
             Self::Discover
             | Self::ListTools
             | Self::CallTool

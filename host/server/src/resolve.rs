@@ -124,7 +124,7 @@ pub(crate) fn resource(
 /// The plugin of `completion/complete`. `None`: it has no suggestions to make.
 ///
 /// # Errors
-/// -32602 if there is no such prompt or template.
+/// -32602 if there is no such prompt, resource or template.
 pub(crate) fn completion(
     catalogue: &Catalogue,
     params: CompleteParams,
@@ -139,6 +139,10 @@ pub(crate) fn completion(
             (prompt.plugin(), CompletionTarget::Prompt(own_name))
         }
         CompletionTarget::ResourceTemplate(uri) => {
+            // A listed resource has nothing to fill in.
+            if catalogue.resources.get(&uri).is_some() {
+                return Ok(None);
+            }
             // A template, or a URI of one.
             let exact = catalogue.templates.get(&uri);
             let template = exact.or_else(|| catalogue.template_of_uri(&uri));

@@ -58,6 +58,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     )?;
     within("lists.page_size", config.lists.page_size as u64, 1..=1_000)?;
     within("lists.ttl_ms", config.lists.ttl_ms, 0..=TIME_MS_MAX)?;
+    within("resources.ttl_ms", config.resources.ttl_ms, 0..=TIME_MS_MAX)?;
     check_limits("limits", &config.limits)?;
     for (name, plugin) in &config.plugins {
         check_limits(&format!("plugins.{name}.limits"), &plugin.limits)?;

@@ -29,6 +29,7 @@ pub(super) struct Written {
     sessions: SessionSettings,
     routing: Routing,
     lists: Lists,
+    resources: Resources,
     subscriptions: Listening,
     tasks: Tasks,
     store: Store,
@@ -55,6 +56,7 @@ impl Default for Written {
             sessions: SessionSettings::default(),
             routing: Routing::default(),
             lists: Lists::default(),
+            resources: Resources::default(),
             subscriptions: Listening::default(),
             tasks: Tasks::default(),
             store: Store::default(),
@@ -163,7 +165,7 @@ pub(crate) struct Routing {
     pub(crate) require_task_name: bool,
 }
 
-/// Lists.
+/// Lists, and what the server says of itself.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Lists {
@@ -186,13 +188,33 @@ impl Default for Lists {
     }
 }
 
+/// What is read of resources.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Resources {
+    /// How long a client may use what it has read without reading again, in milliseconds.
+    pub(crate) ttl_ms: u64,
+    /// Who may share it.
+    pub(crate) cache_scope: CacheScope,
+}
+
+impl Default for Resources {
+    fn default() -> Self {
+        // Only a plugin knows how long its resources stay what they are, and for whom.
+        Self {
+            ttl_ms: 0,
+            cache_scope: CacheScope::Private,
+        }
+    }
+}
+
 /// Streams of notifications.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct Listening {
     /// Streams at once.
     pub(crate) streams_max: u32,
-    /// Streams at once of one client, known by its address.
+    /// Streams at once of one client, known by its principal, else by its address.
     pub(crate) streams_per_client_max: u32,
     /// How long a stream of events may be silent, in milliseconds; then a comment is sent.
     pub(crate) keep_alive_ms: u64,
@@ -447,6 +469,7 @@ impl Written {
             sessions: self.sessions,
             routing: self.routing,
             lists: self.lists,
+            resources: self.resources,
             listening: self.subscriptions,
             tasks: self.tasks,
             store: self.store,

@@ -2,8 +2,8 @@
 //!
 //! One constructor for each code, so that a code cannot be sent without the data that the schema asks of it.
 
-use super::TASKS;
 use super::object::Object;
+use super::{ALL_VERSIONS, TASKS};
 use http::StatusCode;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -115,8 +115,11 @@ impl WireError {
         Self::invalid_params(message).with_data(&json!({ "uri": uri }))
     }
 
-    /// -32022. `served` is what could have been asked for in this place.
-    pub(crate) fn unsupported_version(requested: &str, served: &[&str]) -> Self {
+    /// -32022. A version that is served elsewhere is told what is served in this place, `here`; any other is told all that there
+    /// are.
+    pub(crate) fn unsupported_version(requested: &str, here: &[&str]) -> Self {
+        let is_elsewhere = ALL_VERSIONS.contains(&requested);
+        let served = if is_elsewhere { here } else { &ALL_VERSIONS };
         let requested = shortened(requested);
         let message = format!(
             "protocol version {requested} is not served; served: {}",
