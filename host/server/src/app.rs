@@ -101,6 +101,8 @@ pub(crate) struct App {
     pub(crate) gathering: Gathering,
     /// Done when streams are to end: at the latest when the stop begins.
     pub(crate) stopping: CancellationToken,
+    /// Done when calls that still go on are told that they are cut off: they had their time after the stop began.
+    pub(crate) cut_off: CancellationToken,
     /// Whether requests are taken: after the start, until the shutdown.
     pub(crate) ready: AtomicBool,
 }
@@ -226,6 +228,7 @@ impl App {
             hub,
             gathering: Gathering::default(),
             stopping,
+            cut_off: CancellationToken::new(),
             config,
             runtime,
             engine,

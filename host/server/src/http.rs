@@ -55,6 +55,9 @@ use tokio_util::task::TaskTracker;
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(20);
 
+/// How long clients may take to hear that their calls were cut off.
+const LAST_ANSWERS: Duration = Duration::from_secs(1);
+
 /// How long to wait after a connection could not be accepted: most often because of too many open files.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
@@ -105,6 +108,8 @@ pub(crate) async fn serve(app: &Arc<App>, listener: TcpListener, stop: &Stop) ->
         () = stop.now.cancelled() => {}
         () = pause(Duration::from_millis(config.drain_ms)) => {
             tracing::warn!(connections = open.len(), "calls are cut off: the drain time is over");
+            app.cut_off.cancel();
+            let _ = tokio::time::timeout(LAST_ANSWERS, open.wait()).await;
         }
     }
     stop.now.cancel();

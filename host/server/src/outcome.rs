@@ -81,6 +81,12 @@ impl Outcome {
         }
     }
 
+    /// The error of a call that was cut off when the server stopped.
+    pub(crate) fn cut_off() -> Self {
+        let why = "the server is shutting down, and the call took longer than its time for that; call again";
+        Self::error(WireError::internal("shutting_down", why))
+    }
+
     /// A result that hands out something that must not be lost.
     pub(crate) fn handle(text: String, undelivered: Undelivered) -> Self {
         Self {

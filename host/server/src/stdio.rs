@@ -47,7 +47,6 @@ pub(crate) async fn serve(app: &Arc<App>, stop: &Stop) {
         app: app.clone(),
         out: out.clone(),
         in_flight: Arc::default(),
-        cut_off: CancellationToken::new(),
         session: Mutex::default(),
     };
     let bytes_max = usize::try_from(app.config.http.body_bytes_max).unwrap_or(usize::MAX);
@@ -103,8 +102,6 @@ struct Desk {
     app: Arc<App>,
     out: mpsc::Sender<String>,
     in_flight: Arc<InFlight>,
-    /// Cancelled when nothing may go on.
-    cut_off: CancellationToken,
     /// The session, once a handshake began one.
     session: Mutex<Option<Arc<Session>>>,
 }
@@ -187,7 +184,7 @@ impl Desk {
             place,
             feed,
             out: self.out.clone(),
-            cut_off: self.cut_off.clone(),
+            cut_off: self.app.cut_off.clone(),
             teardown,
         };
         tokio::spawn(going.carry(call));
@@ -231,7 +228,7 @@ impl Desk {
             () = self.out.closed() => {}
             () = stop.now.cancelled() => {}
         }
-        self.cut_off.cancel();
+        self.app.cut_off.cancel();
         // They end as soon as they are polled; what they hold of the output goes with them.
         self.in_flight.emptied().await;
         stop.begin.cancel();
@@ -282,13 +279,8 @@ impl Going {
             () = self.follow(&mut call) => true,
         };
         if !done {
-            let why = "the input has ended, and the call took too long after it";
-            let error = WireError::internal("shutting_down", why);
-            let _ = timeout(
-                LAST_LINES,
-                self.out.send(rpc::response(Some(&self.id), &Err(error))),
-            )
-            .await;
+            let told = rpc::response(Some(&self.id), &Outcome::cut_off().result);
+            let _ = timeout(LAST_LINES, self.out.send(told)).await;
         }
     }
 

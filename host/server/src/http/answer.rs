@@ -11,9 +11,9 @@ use axum::body::Body;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::future::BoxFuture;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::header::{CACHE_CONTROL, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderName, HeaderValue, StatusCode};
-use http_body::{Frame, SizeHint};
+use http_body::{Body as _, Frame, SizeHint};
 use serde_json::value::RawValue;
 use std::collections::VecDeque;
 use std::convert::Infallible;
@@ -67,6 +67,15 @@ pub(super) fn refusal(id: Option<&RawValue>, error: WireError) -> Response {
 /// A response that is one message, with status 200.
 pub(super) fn json_text(text: String) -> Response {
     respond(StatusCode::OK, "application/json", Body::from(text))
+}
+
+/// The answer to HEAD: what the headers say, and nothing more. For HTTP/1 hyper does it by itself.
+pub(super) fn without_body(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    if let Some(bytes) = body.size_hint().exact() {
+        parts.headers.insert(CONTENT_LENGTH, bytes.into());
+    }
+    Response::from_parts(parts, Body::empty())
 }
 
 fn status(outcome: &Outcome) -> StatusCode {

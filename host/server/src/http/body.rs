@@ -7,6 +7,10 @@ use http_body::Body as _;
 use http_body_util::BodyExt;
 use std::time::Duration;
 
+/// What is passed over of a body: four times what a request may have, and the time that it takes over a slow line.
+const PASSED_OVER_BYTES_MAX: usize = 16 << 20;
+const PASSED_OVER_TIME: Duration = Duration::from_secs(5);
+
 /// Why a body was not read.
 #[derive(Debug)]
 pub(super) enum Unread {
@@ -44,7 +48,7 @@ impl Unread {
 ///
 /// # Errors
 /// If it is too large or too slow. What was read is dropped.
-pub(super) async fn read(body: Body, config: &Http) -> Result<Vec<u8>, Unread> {
+pub(super) async fn read(body: &mut Body, config: &Http) -> Result<Vec<u8>, Unread> {
     let bytes_max = config.body_bytes_max;
     // Its announced length is enough to refuse it.
     if body.size_hint().lower() > bytes_max {
@@ -56,7 +60,24 @@ pub(super) async fn read(body: Body, config: &Http) -> Result<Vec<u8>, Unread> {
         .unwrap_or(Err(Unread::TooSlow(time_ms)))
 }
 
-async fn collect(mut body: Body, bytes_max: u64) -> Result<Vec<u8>, Unread> {
+/// Read what nobody wants of a request that was refused early, so that the connection does not break under a client that still
+/// sends: it would not see the answer (RFC 9112, section 9.6). Not more than so much, and not for longer: who sends without end
+/// loses the connection.
+pub(super) fn pass_over(mut body: Body) {
+    if body.is_end_stream() {
+        return;
+    }
+    tokio::spawn(tokio::time::timeout(PASSED_OVER_TIME, async move {
+        let mut bytes = 0;
+        while let Some(Ok(frame)) = body.frame().await
+            && bytes < PASSED_OVER_BYTES_MAX
+        {
+            bytes += frame.data_ref().map_or(0, bytes::Bytes::len);
+        }
+    }));
+}
+
+async fn collect(body: &mut Body, bytes_max: u64) -> Result<Vec<u8>, Unread> {
     let mut bytes = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(Unread::Broken)?.into_data() else {

@@ -13,7 +13,8 @@ use crate::in_flight::Place;
 use crate::legacy::{self, handshake};
 use crate::listen::hub::Seat;
 use crate::message::{Notification, Request, Response as ClientResponse};
-use crate::outcome::{Notices, last_words};
+use crate::outcome::{Notices, Outcome, last_words};
+use crate::rate::Who;
 use crate::wire::legacy::Revision;
 use crate::wire::{WireError, rpc};
 use axum::body::Body;
@@ -125,7 +126,8 @@ pub(super) async fn call(
             http.forget(number);
             json_text(response.to_string())
         }
-        Some(End::Cancelled) => accepted(),
+        // The answer to a request is a stream or JSON, and here there is none: a stream with nothing in it.
+        Some(End::Cancelled) if accept == Accept::Json => accepted(),
         _ => read(app, http, stream.reader(), Told::Call(number)),
     }
 }
@@ -162,6 +164,7 @@ impl Going {
                 () = self.place.cancelled() => break None,
                 Some(notice) = notice => self.stream.push(&notice),
                 outcome = &mut call => break Some(outcome),
+                () = self.app.cut_off.cancelled() => break Some(Outcome::cut_off()),
             }
         };
         match (&mut feed, &outcome) {
@@ -186,8 +189,8 @@ impl Going {
 
 /// GET: what belongs to no request; or the rest of a stream whose connection was lost.
 pub(super) fn get(app: &Arc<App>, http: &Arc<HttpSession>, headers: &HeaderMap) -> Response {
-    let peer = http.session.peer;
-    let place = match Seat::take(&app.hub, peer, BTreeSet::new()) {
+    let who = Who::of(&http.session.principal, http.session.peer);
+    let place = match Seat::take(&app.hub, who, BTreeSet::new()) {
         Ok(place) => place,
         Err(full) => {
             let busy = full.wire_error();

@@ -12,6 +12,7 @@ use crate::era::{self, Era};
 use crate::headers::single;
 use crate::ladder::{self, Envelope};
 use crate::message::{self, Message, Request as Asked};
+use crate::outcome::Outcome;
 use crate::wire::WireError;
 use axum::body::Body;
 use axum::extract::Request;
@@ -23,6 +24,7 @@ use longshore_tasks::Principal;
 use serde_json::value::RawValue;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// What serves requests to `/mcp`.
 #[derive(Debug)]
@@ -33,22 +35,32 @@ pub(super) struct Endpoint {
 
 /// Serve one request. Dropping the future, or the body of the response, ends a modern call.
 pub(super) async fn serve(endpoint: Arc<Endpoint>, request: Request) -> Response {
-    let (parts, body) = request.into_parts();
-    let origin = match endpoint.admit(&parts) {
-        Ok(()) => cors::origin(&parts.headers),
-        Err(error) => return refused(None, error),
-    };
-    if cors::is_preflight(&parts) {
-        return cors::preflight(&parts, origin);
+    let (parts, mut body) = request.into_parts();
+    let is_head = parts.method == Method::HEAD;
+    let response = endpoint.respond(parts, &mut body).await;
+    body::pass_over(body);
+    if is_head {
+        return answer::without_body(response);
     }
-    let response = match endpoint.app.config.auth.principal(&parts.headers) {
-        Ok(principal) => endpoint.serve_verb(parts, body, principal).await,
-        Err(stranger) => unauthorized(stranger),
-    };
-    cors::allow(response, origin)
+    response
 }
 
 impl Endpoint {
+    async fn respond(&self, parts: Parts, body: &mut Body) -> Response {
+        let origin = match self.admit(&parts) {
+            Ok(()) => cors::origin(&parts.headers),
+            Err(error) => return refused(None, error),
+        };
+        if cors::is_preflight(&parts) {
+            return cors::preflight(&parts, origin);
+        }
+        let response = match self.app.config.auth.principal(&parts.headers) {
+            Ok(principal) => self.serve_verb(parts, body, principal).await,
+            Err(stranger) => unauthorized(stranger),
+        };
+        cors::allow(response, origin)
+    }
+
     /// Rungs 1 and 2: what must be right before anything else is looked at.
     fn admit(&self, parts: &Parts) -> Result<(), WireError> {
         self.check_header_size(parts)?;
@@ -59,7 +71,7 @@ impl Endpoint {
     }
 
     /// Rung 4. Only sessions have other verbs than POST.
-    async fn serve_verb(&self, parts: Parts, body: Body, principal: Principal) -> Response {
+    async fn serve_verb(&self, parts: Parts, body: &mut Body, principal: Principal) -> Response {
         let served = match parts.method {
             Method::POST => self.post(parts, body, principal).await,
             Method::GET if session_id(&parts.headers).is_some() => self.get(&parts, &principal),
@@ -89,7 +101,7 @@ impl Endpoint {
     async fn post(
         &self,
         parts: Parts,
-        body: Body,
+        body: &mut Body,
         principal: Principal,
     ) -> Result<Response, WireError> {
         media::check_body(&parts.headers)
@@ -169,7 +181,9 @@ impl Endpoint {
                 let keep_alive = Duration::from_millis(app.config.listening.keep_alive_ms);
                 let app = app.clone();
                 answer::answer(id, accept, keep_alive, |notices| {
-                    Box::pin(ladder::dispatch(app, request, envelope, notices))
+                    let cut_off = app.cut_off.clone();
+                    let call = ladder::dispatch(app, request, envelope, notices);
+                    Box::pin(unless(cut_off, call))
                 })
                 .await
             }
@@ -200,6 +214,15 @@ impl Endpoint {
             return Err(refusal(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, reason));
         }
         Ok(())
+    }
+}
+
+/// A call, or that it was cut off.
+async fn unless(cut_off: CancellationToken, call: impl Future<Output = Outcome>) -> Outcome {
+    tokio::select! {
+        biased;
+        outcome = call => outcome,
+        () = cut_off.cancelled() => Outcome::cut_off(),
     }
 }
 
