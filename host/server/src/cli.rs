@@ -30,13 +30,7 @@ struct Cli {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve the plugins of a directory over HTTP.
-    Serve {
-        #[command(flatten)]
-        args: ServeArgs,
-        /// For the author of a plugin: changes show sooner, and the log is for the terminal.
-        #[arg(long)]
-        dev: bool,
-    },
+    Serve(ServeArgs),
     /// Serve the plugins of a directory to the one client at standard input and output.
     Stdio(PlaceArgs),
     /// Make a token for a caller, and the lines of the configuration that let it in.
@@ -88,14 +82,17 @@ struct PlaceArgs {
     /// The directory of tasks, keys and components [default: ./data].
     #[arg(long, value_name = "DIR")]
     data: Option<PathBuf>,
+    /// For the author of a plugin: changes show sooner, and the log is for the terminal.
+    #[arg(long)]
+    dev: bool,
 }
 
 impl PlaceArgs {
     /// What they and the file say. From here on there is a log, until what comes second is dropped.
-    fn load(self, listen: Option<SocketAddr>, dev: bool) -> anyhow::Result<(Config, LastLines)> {
+    fn load(self, listen: Option<SocketAddr>) -> anyhow::Result<(Config, LastLines)> {
         let flags = Flags {
             listen,
-            dev,
+            dev: self.dev,
             plugins_dir: self.plugins,
             data_dir: self.data,
         };
@@ -203,12 +200,12 @@ pub fn run() -> ExitCode {
             memory_bytes,
             cpu_s,
         } => return schema::child_main(memory_bytes, cpu_s),
-        Command::Serve { args, dev } => args
+        Command::Serve(args) => args
             .place
-            .load(args.listen, dev)
+            .load(args.listen)
             .and_then(|(config, _log)| block_on(app::serve_http(config))),
         Command::Stdio(place) => place
-            .load(None, false)
+            .load(None)
             .and_then(|(config, _log)| block_on(app::serve_stdio(config))),
         Command::Token { principal } => token(&principal),
         Command::Store(command) => block_on(command.run()),
