@@ -77,7 +77,7 @@ fn t11_a_task_answers_to_its_principal_alone() {
     let make = Message::call("ask_one", json!({})).tasks().asks();
     let made = server.send(&bearer(make, &alice));
     let id = made.task_id().to_owned();
-    let unknown = "0".repeat(32);
+    let unknown = "0".repeat(40);
     for method in ["tasks/get", "tasks/update", "tasks/cancel"] {
         let of = |id: &str| {
             let message = Message::task(method, id);
@@ -198,4 +198,34 @@ fn each_caller_has_calls_of_its_own() {
     let session = Session::begin_as(&server, LATEST, &json!({}), Some(&alice));
     let echo = json!({ "name": "echo", "arguments": { "text": "x" } });
     assert_eq!(session.error("tools/call", echo)["data"]["reason"], "rate");
+}
+
+#[test]
+fn each_caller_has_streams_of_its_own() {
+    let ((alice, alices), (bob, bobs)) = (token("alice"), token("bob"));
+    let limits = "[subscriptions]\nstreams_per_client_max = 1\n";
+    let server = Server::start(&[FIXTURES], &format!("{limits}{alices}\n{bobs}"));
+    let listen = |token: &str| {
+        let listen = Message::new("subscriptions/listen");
+        bearer(
+            listen.param("notifications", json!({ "toolsListChanged": true })),
+            token,
+        )
+    };
+    let of_alice = server.stream(&listen(&alice));
+    assert_eq!(of_alice.head.status(), 200);
+    let refused = server.send(&listen(&alice));
+    assert_eq!(
+        refused.error()["data"]["limit"],
+        "subscriptions.streams_per_client_max"
+    );
+    let get = |token: &str| {
+        let session = Session::begin_as(&server, LATEST, &json!({}), Some(token));
+        session.with_headers(Raw::new("GET")).send(&server)
+    };
+    assert_eq!(get(&alice).status(), 503);
+    // Both come from one address.
+    let of_bob = get(&bob);
+    assert_eq!(of_bob.status(), 200);
+    drop((of_alice, of_bob));
 }

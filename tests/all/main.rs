@@ -16,6 +16,7 @@ mod crash;
 mod definition;
 mod denied;
 mod directory;
+mod edges;
 mod ends;
 mod fuzz;
 mod grants;
