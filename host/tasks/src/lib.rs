@@ -20,6 +20,6 @@ pub use clock::{Clock, ManualClock, SystemClock};
 pub use decide::Patience;
 pub use engine::{Engine, EngineError, Ports, Settings};
 pub use id::{Principal, TaskId};
-pub use model::{Birth, Call, Checkpoint, OnCrash, Payload, Question, Status, TaskView};
+pub use model::{Birth, Call, Checkpoint, OnCrash, Payload, Question, Said, Status, TaskView};
 pub use run::{Failures, Past, Reason, Run, Runner, Step};
 pub use store::{MemoryStore, Put, Store, StoreError, Stored};

@@ -7,7 +7,7 @@ use longshore_tasks::decide::{
 };
 use longshore_tasks::state::{Event, Illegal, Outcome, Task, apply};
 use longshore_tasks::{
-    Birth, Call, Checkpoint, OnCrash, Patience, Principal, Question, Reason, Status, TaskId,
+    Birth, Call, Checkpoint, OnCrash, Patience, Principal, Question, Reason, Said, Status, TaskId,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -329,15 +329,17 @@ fn the_message_of_progress_is_shown_until_the_task_ends() {
     };
     let asked = after(task(None), [asked]);
     assert_eq!(asked.view(None).status_message.as_deref(), Some("half"));
-    assert_eq!(
-        asked.view(Some("more".into())).status_message.as_deref(),
-        Some("more")
-    );
+    let said = |message: &str| {
+        let (message, at_ms) = (message.to_owned(), u64::MAX);
+        Some(Said { message, at_ms })
+    };
+    let view = asked.view(said("more"));
+    assert_eq!(view.status_message.as_deref(), Some("more"));
+    assert_eq!(view.updated_ms, u64::MAX);
     let done = after(asked, [finish("r")]);
-    assert_eq!(
-        done.view(Some("late".into())).status_message.as_deref(),
-        Some("half")
-    );
+    let view = done.view(said("late"));
+    assert_eq!(view.status_message.as_deref(), Some("half"));
+    assert!(view.updated_ms < u64::MAX);
 }
 
 fn any_key() -> impl Strategy<Value = String> {
