@@ -43,6 +43,7 @@ mod resource;
 mod rmcp_client;
 mod rollback;
 mod rounds;
+mod same_on_stdio;
 mod saving;
 mod schema;
 mod servers;

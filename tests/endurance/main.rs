@@ -121,25 +121,67 @@ fn l04_sessions_that_nobody_ends_leave_nothing_behind() {
 fn l04_idle_sessions_give_back_what_they_took() {
     let _alone = alone();
     let server = Server::start(&[FIXTURES], "[sessions]\nidle_ms = 1000\n");
-    let begin = || Session::begin(&server, LATEST, &asks_all());
-    let first = begin();
-    let sessions: Vec<_> = (0..2_000).map(|_| begin()).collect();
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     let status = |session: &Session<'_>| session.raw(&ping).send(&server).status();
-    let full = server.memory_bytes();
-    wait_for("the sessions to end", PATIENCE, || {
-        // Asking it keeps a session alive: only one that was not asked shows.
-        let last = sessions.last()?;
-        thread::sleep(Duration::from_millis(1_500));
-        (status(last) == 404).then_some(())
+    // Many sessions, none of which is deleted, until all have ended; what the server has then.
+    let round = || {
+        let begin = || Session::begin(&server, LATEST, &asks_all());
+        let sessions: Vec<_> = (0..2_000).map(|_| begin()).collect();
+        wait_for("the sessions to end", PATIENCE, || {
+            // Asking it keeps a session alive: only one that was not asked shows.
+            let last = sessions.last()?;
+            thread::sleep(Duration::from_millis(1_500));
+            (status(last) == 404).then_some(())
+        });
+        assert_eq!(status(&sessions[0]), 404);
+        server.memory_bytes()
+    };
+    // The first takes what the allocator keeps.
+    let baseline = round();
+    let files = server.descriptors();
+    let grown = round().saturating_sub(baseline);
+    assert!(grown < 2 << 20, "{grown} bytes more than {baseline}");
+    wait_for("open files to be as before", PATIENCE, || {
+        (server.descriptors() <= files).then_some(())
     });
-    assert_eq!(status(&first), 404);
-    // What it took is there for the next ones.
-    for _ in 0..2_000 {
-        begin();
+}
+
+/// Tasks, and bytes of the result of each. All of them for each stream would be a third of a gigabyte.
+const LARGE_TASKS: usize = 30;
+const LARGE_BYTES: usize = 1 << 20;
+const UNREAD_STREAMS: usize = 10;
+
+#[test]
+fn streams_that_nobody_reads_cost_little_and_miss_no_end() {
+    let _alone = alone();
+    let config = "[plugins.fixtures.tools.echo]\ntask_support = \"required\"\n";
+    let server = Server::start(&[FIXTURES], config);
+    let text = "x".repeat(LARGE_BYTES);
+    let make = || server.call_task("echo", json!({ "text": text }));
+    make().wait("completed");
+    // They wait for their turn, and end while the streams are open.
+    let tasks: Vec<_> = (0..LARGE_TASKS).map(|_| make()).collect();
+    let ids: Vec<_> = tasks.iter().map(|task| task.id.as_str()).collect();
+    let filter = Message::new("subscriptions/listen").tasks();
+    let filter = filter.param("notifications", json!({ "taskIds": ids }));
+    let before = server.memory_bytes();
+    let mut streams: Vec<_> = (0..UNREAD_STREAMS)
+        .map(|_| server.stream(&filter))
+        .collect();
+    for task in &tasks {
+        task.wait("completed");
     }
-    let grown = server.memory_bytes().saturating_sub(full);
-    assert!(grown < 2 << 20, "{grown} bytes more than {full}");
+    let grown = server.memory_bytes().saturating_sub(before);
+    assert!(grown < 100 << 20, "{grown} bytes more than {before}");
+    // One that reads at last hears of each.
+    let mut open: Vec<_> = tasks.iter().map(|task| task.id.clone()).collect();
+    let mut late = streams.pop().unwrap();
+    while !open.is_empty() {
+        let message = late.message().unwrap().expect("the stream goes on");
+        if message["params"]["status"] == "completed" {
+            open.retain(|id| message["params"]["taskId"] != id.as_str());
+        }
+    }
 }
 
 /// Size and time of last change of all files of the data folder.
