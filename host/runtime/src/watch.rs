@@ -19,8 +19,9 @@ use crate::versions::Look;
 use list::{Listing, Stamp};
 use notify::RecommendedWatcher;
 use signs::{Signs, Told};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 use tokio::task::{AbortHandle, Id, JoinSet};
@@ -43,7 +44,7 @@ pub(crate) fn follow(inner: &Arc<Inner>) {
     tokio::spawn(Follower::new(inner).go_on());
 }
 
-/// Wait until it is time to look again. If this is cancelled, its caller looks at once.
+/// Wait until it is time to look again. Who cancels it must look at once: a hint may have been taken.
 async fn next_look(signs: &Signs, settle: Duration, pause: Duration) {
     let hinted = async {
         signs.hint.notified().await;
@@ -80,7 +81,7 @@ struct Follower {
     seen: HashMap<PathBuf, Seen>,
     /// Files that are not there any more, and since when.
     missing: HashMap<PathBuf, Instant>,
-    waiting: Vec<(PathBuf, Stamp)>,
+    waiting: VecDeque<(PathBuf, Stamp)>,
     loads: JoinSet<Loaded>,
     loading: HashMap<PathBuf, AbortHandle>,
     unreadable: bool,
@@ -97,7 +98,7 @@ impl Follower {
             folder: None,
             seen: HashMap::new(),
             missing: HashMap::new(),
-            waiting: Vec::new(),
+            waiting: VecDeque::new(),
             loads: JoinSet::new(),
             loading: HashMap::new(),
             unreadable: false,
@@ -118,14 +119,20 @@ impl Follower {
             } else {
                 RESCAN
             };
-            let loaded = tokio::select! {
-                () = next_look(&self.signs, self.settle, pause) => continue,
-                Some(loaded) = self.loads.join_next_with_id() => loaded,
-            };
-            let Some(inner) = self.runtime.upgrade() else {
-                return;
-            };
-            self.loaded(&inner, loaded);
+            let signs = self.signs.clone();
+            let mut look = pin!(next_look(&signs, self.settle, pause));
+            // Not after each load: with a thousand files that would be a million looks at one.
+            loop {
+                let loaded = tokio::select! {
+                    () = &mut look => break,
+                    Some(loaded) = self.loads.join_next_with_id() => loaded,
+                };
+                let Some(inner) = self.runtime.upgrade() else {
+                    return;
+                };
+                self.loaded(&inner, loaded);
+                self.end_first_look(&inner);
+            }
         }
     }
 
@@ -170,9 +177,7 @@ impl Follower {
             .collect();
         // The small ones first: they are served while the large ones compile.
         ready.sort_by_key(|(_, stamp)| stamp.len);
-        for (path, stamp) in ready {
-            self.load(inner, path, stamp);
-        }
+        self.load(inner, ready);
         self.notice_missing(inner, &files);
     }
 
@@ -231,28 +236,35 @@ impl Follower {
             self.missing.remove(&path);
             self.seen.remove(&path);
             self.signs.forget(&path);
-            self.forget_load(&path);
+            self.forget_loads(&HashSet::from([path.as_path()]));
             inner.remove(&plugin_name(&path));
         }
     }
 
-    fn forget_load(&mut self, path: &Path) {
-        self.waiting.retain(|(waiting, _)| waiting != path);
-        if let Some(load) = self.loading.remove(path) {
-            load.abort();
+    fn forget_loads(&mut self, paths: &HashSet<&Path>) {
+        self.waiting
+            .retain(|(waiting, _)| !paths.contains(waiting.as_path()));
+        for path in paths {
+            if let Some(load) = self.loading.remove(*path) {
+                load.abort();
+            }
         }
     }
 
-    fn load(&mut self, inner: &Arc<Inner>, path: PathBuf, stamp: Stamp) {
-        // A newer state of the file: what was being loaded is of no interest any more.
-        self.forget_load(&path);
-        self.waiting.push((path, stamp));
+    fn load(&mut self, inner: &Arc<Inner>, ready: Vec<(PathBuf, Stamp)>) {
+        if ready.is_empty() {
+            return;
+        }
+        // A newer state of a file: what was being loaded is of no interest any more.
+        self.forget_loads(&ready.iter().map(|(path, _)| path.as_path()).collect());
+        self.waiting.extend(ready);
         self.start_loads(inner);
     }
 
     fn start_loads(&mut self, inner: &Arc<Inner>) {
-        while self.loading.len() < LOADS_MAX && !self.waiting.is_empty() {
-            let (path, stamp) = self.waiting.remove(0);
+        while self.loading.len() < LOADS_MAX
+            && let Some((path, stamp)) = self.waiting.pop_front()
+        {
             let (runtime, file) = (inner.clone(), path.clone());
             let load = self.loads.spawn(async move {
                 let look = runtime.look_at(&file).await;
