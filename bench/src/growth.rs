@@ -48,10 +48,12 @@ fn payload(report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-/// Warm start, memory, and a call, with so many plugins. All have one tool of the same name: one of them serves it.
+/// Warm start, memory, and a call, with so many plugins, each of which adds a tool to the list.
 fn plugins(report: &mut Report) -> Result<()> {
     for plugins in PLUGINS {
-        let home = Home::new(&[FIXTURES], "");
+        let prefix = |number| format!("[plugins.p{number}]\nprefix = \"p{number}.\"\n");
+        let config: String = (1..plugins).map(prefix).collect();
+        let home = Home::new(&[FIXTURES], &config);
         for number in 1..plugins {
             let bytes = variant(VERSION_A, &format!("grown{number}"));
             fs::write(home.plugins().join(format!("p{number}.wasm")), bytes)?;
