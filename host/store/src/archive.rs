@@ -17,7 +17,7 @@
 mod line;
 mod salvage;
 
-use std::io::{self, BufRead, Read as _, Write};
+use std::io::{self, BufRead, Read as _, Seek, SeekFrom, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -56,7 +56,9 @@ pub enum ArchiveError {
         cause: String,
     },
     /// A task is there already.
-    #[error("the store already holds the task {0}: import into a new data folder")]
+    #[error(
+        "the store already holds the task {0}, so none was imported: import into a new data folder"
+    )]
     Exists(TaskId),
     /// The store failed.
     #[error(transparent)]
@@ -271,14 +273,34 @@ fn no_store(dir: &Path) -> OpenError {
     OpenError::io(dir, cause)
 }
 
-/// Reads a whole export and changes nothing: what [`import`] would refuse of it is told before any task is put.
+/// Reads a whole export and changes nothing: whatever [`import`] would refuse of it, whichever the store, is told.
 pub fn judge(input: impl BufRead) -> Result<(), ArchiveError> {
-    Rows::begin(input)?.try_for_each(|row| to_put(&row?).map(drop))
+    let mut last = None;
+    Rows::begin(input)?.try_for_each(|row| {
+        let row = row?;
+        let id = to_put(&row)?.0.id;
+        if last.replace(id).is_some_and(|last| last >= id) {
+            let cause = format!("the task {id} is there twice, or out of the order of the ids");
+            return Err(row.wrong(cause));
+        }
+        Ok(())
+    })
 }
 
-/// Puts the tasks of an export into `store`, which must hold none of them. What was put before an
-/// error stays, so an export is judged first.
-pub async fn import(store: &dyn Store, input: impl BufRead) -> Result<Summary, ArchiveError> {
+/// Puts the tasks of an export, which was [judged](judge), into `store`. If that holds one of them, none is put; nobody else may
+/// write to it meanwhile. What was put before the store itself fails stays.
+pub async fn import(
+    store: &dyn Store,
+    mut input: impl BufRead + Seek,
+) -> Result<Summary, ArchiveError> {
+    let start = input.stream_position()?;
+    for row in Rows::begin(&mut input)? {
+        let id = to_put(&row?)?.0.id;
+        if store.get(&id).await?.is_some() {
+            return Err(ArchiveError::Exists(id));
+        }
+    }
+    input.seek(SeekFrom::Start(start))?;
     let rows = Rows::begin(input)?;
     let put = |row: Result<Row, ArchiveError>| async {
         let row = row?;
@@ -307,12 +329,10 @@ pub async fn import(store: &dyn Store, input: impl BufRead) -> Result<Summary, A
 }
 
 fn to_put(row: &Row) -> Result<(Put, u64, bool), ArchiveError> {
-    let line = row.line;
-    let wrong = |cause: String| ArchiveError::Line { line, cause };
-    let (id, bytes) = row.value().map_err(wrong)?;
-    let task = codec::decode(&bytes).map_err(|error| wrong(error.to_string()))?;
+    let (id, bytes) = row.value().map_err(|cause| row.wrong(cause))?;
+    let task = codec::decode(&bytes).map_err(|error| row.wrong(error.to_string()))?;
     if task.id != id {
-        return Err(wrong("its bytes are those of another task".to_owned()));
+        return Err(row.wrong("its bytes are those of another task".to_owned()));
     }
     let len = bytes.len() as u64;
     // The task knows best when it is due and whether it has ended.
@@ -325,6 +345,13 @@ fn to_put(row: &Row) -> Result<(Put, u64, bool), ArchiveError> {
         bytes,
     };
     Ok((put, len, unfinished))
+}
+
+impl Row {
+    fn wrong(&self, cause: String) -> ArchiveError {
+        let line = self.line;
+        ArchiveError::Line { line, cause }
+    }
 }
 
 /// The rows of an export; ends with an error if the export is not whole.

@@ -1,8 +1,11 @@
 //! Looking at a closed store, writing it out and reading it back.
 
+use std::io::Cursor;
 use std::path::Path;
 
-use longshore_store::{Archive, ArchiveError, DiskStore, OpenError, StoreEngine, Summary, import};
+use longshore_store::{
+    Archive, ArchiveError, DiskStore, OpenError, StoreEngine, Summary, import, judge,
+};
 use longshore_tasks::state::{Event, Outcome, Task, apply};
 use longshore_tasks::{Birth, Call, MemoryStore, OnCrash, Principal, Put, Store, TaskId, codec};
 
@@ -90,7 +93,7 @@ async fn an_export_is_read_back_as_it_was(engine: StoreEngine) {
     // Into the other one: an export is how tasks move between them.
     let moved = StoreEngine::ALL.into_iter().find(|moved| *moved != engine);
     let store = DiskStore::open(other.path(), moved.unwrap()).unwrap();
-    assert_eq!(import(&store, &text[..]).await.unwrap().tasks, 200);
+    assert_eq!(import(&store, Cursor::new(&text)).await.unwrap().tasks, 200);
     for task in &tasks {
         let stored = store.get(&task.id).await.unwrap().unwrap();
         assert_eq!(codec::decode(&stored.bytes).unwrap(), *task);
@@ -112,10 +115,51 @@ async fn an_export_goes_into_any_store() {
     keep(engine, dir.path(), &tasks).await;
     let (_, text) = export(&Archive::open(dir.path()).unwrap());
     let memory = MemoryStore::default();
-    import(&memory, &text[..]).await.unwrap();
+    import(&memory, Cursor::new(&text)).await.unwrap();
     assert!(memory.get(&tasks[0].id).await.unwrap().is_some());
-    let twice = import(&memory, &text[..]).await;
-    assert!(matches!(twice, Err(ArchiveError::Exists(_))), "{twice:?}");
+}
+
+#[tokio::test]
+async fn where_one_task_is_there_none_is_put() {
+    let engine = StoreEngine::default();
+    let dir = tempfile::tempdir().unwrap();
+    let tasks = tasks();
+    keep(engine, dir.path(), &tasks).await;
+    let (_, text) = export(&Archive::open(dir.path()).unwrap());
+    let mut ids: Vec<_> = tasks.iter().map(|task| task.id).collect();
+    ids.sort_unstable();
+    let (last, others) = ids.split_last().unwrap();
+    let memory = MemoryStore::default();
+    let task = tasks.iter().find(|task| task.id == *last).unwrap();
+    let put = Put {
+        id: *last,
+        expected: None,
+        unfinished: true,
+        due_ms: None,
+        bytes: codec::encode(task).unwrap(),
+    };
+    memory.put(put).await.unwrap();
+    let refused = import(&memory, Cursor::new(&text)).await;
+    assert!(matches!(refused, Err(ArchiveError::Exists(id)) if id == *last));
+    for id in others {
+        assert!(memory.get(id).await.unwrap().is_none());
+    }
+}
+
+#[tokio::test]
+async fn an_export_with_a_task_twice_is_none() {
+    let engine = StoreEngine::default();
+    let dir = tempfile::tempdir().unwrap();
+    keep(engine, dir.path(), &tasks()).await;
+    let (_, text) = export(&Archive::open(dir.path()).unwrap());
+    assert!(judge(&text[..]).is_ok());
+    let mut lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
+    lines[60] = lines[20];
+    let error = judge(&lines.concat()[..]).unwrap_err().to_string();
+    assert!(
+        error.starts_with("line 61 ") && error.contains("twice"),
+        "{error}"
+    );
 }
 
 #[tokio::test]
@@ -145,7 +189,7 @@ async fn a_cut_or_changed_export_is_named_by_its_line() {
         (swapped, 3),
         (Vec::new(), 1),
     ] {
-        let error = import(&MemoryStore::default(), &text[..])
+        let error = import(&MemoryStore::default(), Cursor::new(&text))
             .await
             .unwrap_err();
         let said = error.to_string();
@@ -191,7 +235,7 @@ async fn what_is_left_of_a_damaged_store_is_saved(engine: StoreEngine) {
     let saved = archive.export(&mut out, |_| damages += 1).unwrap();
     assert_eq!((saved.tasks, saved.damaged, damages), (199, 1, 1));
     let store = MemoryStore::default();
-    assert_eq!(import(&store, &out[..]).await.unwrap().tasks, 199);
+    assert_eq!(import(&store, Cursor::new(&out)).await.unwrap().tasks, 199);
 }
 
 /// Some pages of the database are nothing any more.
@@ -233,7 +277,10 @@ async fn an_export_goes_around_what_cannot_be_read() {
     assert!(parts.count() > 0, "{told:?}");
     // It has its end, and can be read back.
     let store = MemoryStore::default();
-    assert_eq!(import(&store, &out[..]).await.unwrap().tasks, saved.tasks);
+    assert_eq!(
+        import(&store, Cursor::new(&out)).await.unwrap().tasks,
+        saved.tasks
+    );
 }
 
 /// The file `format` beside a sound database says nothing, nonsense, or the other database.
