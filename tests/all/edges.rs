@@ -208,6 +208,23 @@ fn an_early_refusal_reaches_a_client_that_still_sends() {
     }
 }
 
+/// Whoever has a name of its own for this address, as a page of a browser may, learns nothing of the plugins.
+#[test]
+fn p35_a_stranger_is_told_only_whether_the_server_is_ready() {
+    let server = Server::start(&[VERSION_A], "");
+    let ask = |host: &str| {
+        let mut connection = server.connect();
+        let request = format!("GET /readyz HTTP/1.1\r\nHost: {host}\r\n\r\n");
+        connection.write(request.as_bytes()).unwrap();
+        let (head, body) = connection.plain_reply().unwrap();
+        let said: Value = serde_json::from_slice(&body).unwrap();
+        (head.status(), said)
+    };
+    assert_eq!(ask("evil.example"), (200, json!({ "ready": true })));
+    let (status, said) = ask(&server.address().to_string());
+    assert_eq!((status, &said["plugins"][0]["name"]), (200, &json!("a")));
+}
+
 #[test]
 fn a_listed_resource_has_nothing_to_complete() {
     let server = shared();

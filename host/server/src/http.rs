@@ -74,7 +74,7 @@ pub(crate) async fn serve(app: &Arc<App>, listener: TcpListener, stop: &Stop) ->
         app: app.clone(),
         gate,
     });
-    let others = others(app.clone());
+    let others = others(endpoint.clone());
     let seats = Arc::new(Semaphore::new(config.connections_max as usize));
     let (builder, open) = (Arc::new(builder(config)), TaskTracker::new());
     loop {
@@ -147,10 +147,15 @@ pub(crate) fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 /// of a request.
 const ENDPOINT: &str = "/mcp";
 
-fn others(app: Arc<App>) -> Router {
+fn others(endpoint: Arc<Endpoint>) -> Router {
+    let ready = async move |request: axum::extract::Request| {
+        let (parts, _) = request.into_parts();
+        let is_told_more = endpoint.gate.check(&parts).is_ok();
+        health::readiness(&endpoint.app, is_told_more).await
+    };
     Router::new()
         .route("/healthz", get(async || health::health()))
-        .route("/readyz", get(async move || health::readiness(&app).await))
+        .route("/readyz", get(ready))
         .fallback(async || {
             (
                 StatusCode::NOT_FOUND,

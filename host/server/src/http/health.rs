@@ -16,8 +16,9 @@ pub(super) fn health() -> Response {
     respond(StatusCode::OK, &json!({ "status": "ok" }))
 }
 
-/// Whether requests are taken, with what was there at the start or after a while without it; and which plugins are served.
-pub(super) async fn readiness(app: &App) -> Response {
+/// Whether requests are taken, with what was there at the start or after a while without it; and which plugins are served, for who
+/// is told more: a page of another origin, behind a name of its own for this address, is not.
+pub(super) async fn readiness(app: &App, is_told_more: bool) -> Response {
     let store = app.engine.probe().await.err().map(|error| worded(&error));
     let catalogue = app.catalogue.load_full();
     let ready =
@@ -27,6 +28,9 @@ pub(super) async fn readiness(app: &App) -> Response {
     } else {
         StatusCode::SERVICE_UNAVAILABLE
     };
+    if !is_told_more {
+        return respond(status, &json!({ "ready": ready }));
+    }
     let mut said = standing(app, Detail::Lines);
     said.insert("ready".to_owned(), ready.into());
     said.insert("store_error".to_owned(), store.into());
