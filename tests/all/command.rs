@@ -162,6 +162,8 @@ fn check_refused(config: &str, words: &[&str]) {
     let output = run(&mut home.command());
     let said = text(&output);
     assert!(!output.status.success(), "{config}: {said}");
+    let file = home.config();
+    assert!(said.contains(file.to_str().unwrap()), "{config}: {said}");
     for word in words {
         assert!(said.contains(word), "{config}: no {word} in {said}");
     }

@@ -116,22 +116,25 @@ pub(crate) enum ConfigError {
         /// Why.
         error: std::io::Error,
     },
-    /// It is no TOML, has an unknown key, or a value of the wrong type.
-    #[error("the configuration{}: {}", in_file(.path.as_deref()), worded(.error))]
-    Syntax {
-        /// Which file.
+    /// What it says is not right.
+    #[error("the configuration{}: {error}", in_file(.path.as_deref()))]
+    In {
+        /// Which file; none: the defaults and the flags.
         path: Option<PathBuf>,
-        /// Where and what.
-        error: Box<toml::de::Error>,
+        /// What is wrong.
+        error: Box<ConfigError>,
     },
+    /// It is no TOML, has an unknown key, or a value of the wrong type.
+    #[error("{}", worded(.0))]
+    Syntax(Box<toml::de::Error>),
     /// A key that is none.
-    #[error("the configuration: there is no key {key}; the sample file names all of them")]
+    #[error("there is no key {key}; the sample file names all of them")]
     Unknown {
         /// The key, with its tables.
         key: String,
     },
     /// A grant of what is not there, or must not be granted.
-    #[error("the configuration: {key}: {problem}")]
+    #[error("{key}: {problem}")]
     Grant {
         /// The key, with its tables.
         key: String,
@@ -139,7 +142,7 @@ pub(crate) enum ConfigError {
         problem: String,
     },
     /// A value that makes no sense.
-    #[error("the configuration: {key} is {value}; it must be {expected}")]
+    #[error("{key} is {value}; it must be {expected}")]
     Value {
         /// The key, with its tables.
         key: String,
@@ -187,22 +190,16 @@ impl Config {
             })?,
             None => String::new(),
         };
-        let config = Self::parse(&text, flags).map_err(|error| match error {
-            ConfigError::Syntax { error, .. } => ConfigError::Syntax {
-                path: path.map(Path::to_owned),
-                error,
-            },
-            other => other,
-        });
-        grants::read(config?, path)
+        let config = Self::parse(&text, flags).and_then(|config| grants::read(config, path));
+        config.map_err(|error| ConfigError::In {
+            path: path.map(Path::to_owned),
+            error: Box::new(error),
+        })
     }
 
     fn parse(text: &str, flags: Flags) -> Result<Self, ConfigError> {
         let written: written::Written =
-            toml::from_str(text).map_err(|error| ConfigError::Syntax {
-                path: None,
-                error: Box::new(error),
-            })?;
+            toml::from_str(text).map_err(|error| ConfigError::Syntax(Box::new(error)))?;
         let config = written.resolve(flags)?;
         check::check(&config)?;
         Ok(config)

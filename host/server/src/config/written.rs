@@ -350,10 +350,8 @@ where
         expected: expected.to_owned(),
     };
     // Both directions are total: the fields of `L` are whole numbers.
-    let mut limits = toml::Table::try_from(base).map_err(|error| ConfigError::Syntax {
-        path: None,
-        error: Box::new(serde::de::Error::custom(error)),
-    })?;
+    let mut limits = toml::Table::try_from(base)
+        .map_err(|error| ConfigError::Syntax(Box::new(serde::de::Error::custom(error))))?;
     for key in limits.keys().cloned().collect::<Vec<_>>() {
         let Some(stated) = written.remove(&key) else {
             continue;
@@ -367,10 +365,9 @@ where
             return Err(wrong(&key, &stated, "a whole number, at most 4294967295"));
         }
     }
-    limits.try_into().map_err(|error| ConfigError::Syntax {
-        path: None,
-        error: Box::new(error),
-    })
+    limits
+        .try_into()
+        .map_err(|error| ConfigError::Syntax(Box::new(error)))
 }
 
 /// Refuse what is left of a table.
