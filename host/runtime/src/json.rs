@@ -15,6 +15,11 @@ pub const GUEST_LEVELS_MAX: usize = 112;
 /// Whether JSON text is nested deeper than this. It looks at brackets outside of strings only, without recursion, so it may be
 /// given anything.
 pub fn is_nested_deeper(text: &str, levels_max: usize) -> bool {
+    // Most texts have fewer brackets than may be nested; to count them is quick.
+    let is_opening = |byte: &u8| matches!(byte, b'{' | b'[');
+    if text.bytes().filter(is_opening).count() <= levels_max {
+        return false;
+    }
     let (mut levels, mut in_string, mut escaped) = (0_usize, false, false);
     for byte in text.bytes() {
         match byte {
@@ -113,6 +118,8 @@ mod tests {
         assert!(!is_nested_deeper(r#"{"a":["[[[[","\"{{"]}"#, 2));
         assert!(is_nested_deeper("[[[]]]", 2));
         assert!(!is_nested_deeper("[[],[],[]]", 2));
+        assert!(!is_nested_deeper("[[]]", 2));
+        assert!(!is_nested_deeper(r#"{"[[[":"\"[[["}"#, 1));
     }
 
     #[test]
