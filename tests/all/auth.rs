@@ -2,23 +2,10 @@
 
 use longshore_tests::client::{Message, accept, answer};
 use longshore_tests::legacy::{LATEST, Raw, Session};
-use longshore_tests::server::{FIXTURES, Home, Server, binary};
+use longshore_tests::server::{FIXTURES, Home, Server, binary, token};
 use serde_json::json;
 use std::process::Command;
 use std::sync::Arc;
-
-/// A token from the command line, and the lines that let it in.
-fn token(principal: &str) -> (String, String) {
-    let output = Command::new(binary())
-        .args(["token", principal])
-        .output()
-        .unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    let token = said.lines().nth(1).unwrap().to_owned();
-    let lines = String::from_utf8(output.stdout).unwrap();
-    assert!(!lines.contains(&token));
-    (token, lines)
-}
 
 #[test]
 fn only_a_name_that_can_be_one_gets_a_token() {

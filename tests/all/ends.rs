@@ -1,10 +1,9 @@
 //! What the operator's log says of calls that come to no result, and of what was denied: whose they are, and why.
 
 use longshore_tests::client::{Connection, Message};
-use longshore_tests::server::{FIXTURES, HOSTILE, Server, binary};
+use longshore_tests::server::{FIXTURES, HOSTILE, Server, token};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
-use std::process::Command;
 
 const ENDED: &str = "a call came to no result: ";
 
@@ -138,15 +137,6 @@ fn a_flood_of_ends_is_a_few_lines_and_a_number() {
         "{lines:#?}"
     );
     assert!(lines.len() < 40, "{lines:#?}");
-}
-
-/// A token from the command line, and the lines that let it in.
-fn token(principal: &str) -> (String, String) {
-    let output = Command::new(binary()).args(["token", principal]).output();
-    let output = output.unwrap();
-    let said = String::from_utf8(output.stderr).unwrap();
-    let token = said.lines().nth(1).unwrap().to_owned();
-    (token, String::from_utf8(output.stdout).unwrap())
 }
 
 #[test]

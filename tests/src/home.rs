@@ -32,6 +32,20 @@ pub fn binary() -> PathBuf {
     path
 }
 
+/// A token for a principal from the command line, and the lines of the configuration that let it in.
+///
+/// # Panics
+/// If the command fails.
+pub fn token(principal: &str) -> (String, String) {
+    let mut command = Command::new(binary());
+    let output = command.args(["token", principal]).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    let token = said.lines().nth(1).unwrap().to_owned();
+    let lines = String::from_utf8(output.stdout).unwrap();
+    assert!(!lines.contains(&token));
+    (token, lines)
+}
+
 /// A component by its path below the target folder, such as `guests/versions/a.wasm`.
 ///
 /// # Panics

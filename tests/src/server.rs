@@ -2,7 +2,7 @@
 
 pub use crate::home::{
     CONFORMANCE, FIXTURES, HOSTILE, Home, SCHEMAS, VERSION_A, VERSION_B, binary, component, marked,
-    variant,
+    token, variant,
 };
 pub use crate::task::Task;
 
