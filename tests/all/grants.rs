@@ -373,7 +373,7 @@ fn asked(server: &Server, call: &Message) -> Value {
     asked
 }
 
-fn yes(call: &Message, asked: &Value) -> Message {
+pub(crate) fn yes(call: &Message, asked: &Value) -> Message {
     let key = asked["inputRequests"]
         .as_object()
         .unwrap()

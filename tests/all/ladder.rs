@@ -333,7 +333,8 @@ fn fault(server: &Server, message: &Message, expected: Expected) -> Option<Strin
 
 #[test]
 fn the_last_rung_is_admission() {
-    let config = "[limits]\nconcurrent_runs = 1\nqueued_calls = 0\n";
+    let config =
+        "[limits]\nconcurrent_runs = 1\nqueued_calls = 0\n[tasks]\nopen_per_principal_max = 1\n";
     let mut server = Server::start(&[FIXTURES], config);
     let task = server.call_task("sleep_required", json!({ "ms": 60_000 }));
     let full = wait_for("the one slot to be taken", PATIENCE, || {
@@ -358,3 +359,11 @@ fn the_last_rung_is_admission() {
     );
     server.check_alive();
 }
+    // The caller has as many tasks as it may: the same order.
+    let sleep = |arguments: Value| Message::call("sleep_required", arguments).tasks();
+    let bad = server.send(&sleep(json!({ "ms": "x" })));
+    assert_eq!(bad.result()["isError"], true);
+    let state = sleep(json!({ "ms": 1 })).param("requestState", "junk");
+    assert_eq!(server.send(&state).code(), -32602);
+    let one_more = server.send(&sleep(json!({ "ms": 1 })));
+    assert_eq!(one_more.error()["data"]["reason"], "open_tasks");

@@ -36,6 +36,7 @@ mod pipes;
 mod plain;
 mod prompt;
 mod question;
+mod rate;
 mod reload;
 mod replay;
 mod request;

@@ -1,4 +1,4 @@
-//! `tools/call`: answer now, ask first, or hand out a task.
+//! `tools/call`: answer now, ask first, or hand out a task. Rungs 22 to 25 of the ladder, in their order.
 //!
 //! If the client goes away, the future of [`call`] is dropped, and the guest with it; a task goes on.
 
@@ -8,6 +8,7 @@ use crate::errand::{Errand, speaker};
 use crate::failure;
 use crate::follow::{Following, Origin, Plan};
 use crate::outcome::{Notices, Outcome};
+use crate::rate::Who;
 use crate::runner;
 use crate::schema::Misfit;
 use crate::task_methods;
@@ -21,6 +22,8 @@ use std::sync::Arc;
 /// A call of a tool, its headers, name and shape found right.
 #[derive(Debug)]
 pub(crate) struct CallRequest {
+    /// Whose calls it counts among.
+    pub(crate) who: Who,
     /// The tool.
     pub(crate) tool: Arc<CatalogueTool>,
     /// Its arguments, parsed: what is checked. The guest gets the text of the same parse.
@@ -48,6 +51,7 @@ async fn answer(
     notices: &Notices,
 ) -> Result<Outcome, WireError> {
     let CallRequest {
+        who,
         tool,
         arguments,
         errand,
@@ -63,11 +67,21 @@ async fn answer(
             return Err(failure::of_run(&failure, &speaker));
         }
     }
+    admit(app, who, errand)?;
     if plan == Plan::Task && origin.is_fresh() {
         return create(app, errand).await;
     }
     let following = Following::start(app, errand, origin, offered)?;
     Box::pin(following.follow(plan, notices)).await
+}
+
+/// Whether the caller may call now. A request that any other rung refuses does not count.
+fn admit(app: &App, who: &Who, errand: &Errand) -> Result<(), WireError> {
+    let admitted = app.call_rate.admit(who, app.clock.now_ms());
+    admitted.map_err(|wait_ms| {
+        let speaker = speaker(&errand.plugin, &errand.work);
+        failure::too_often(&speaker, app.config.host.calls_per_minute, wait_ms)
+    })
 }
 
 fn plan(tool: &CatalogueTool, errand: &Errand) -> Result<Plan, WireError> {

@@ -85,6 +85,18 @@ pub(crate) fn no_room(speaker: &Speaker, limit: WaitingLimit) -> WireError {
     internal(message, &data)
 }
 
+/// The error of a call by someone who has called as often as he may; there is room for it in so many milliseconds.
+pub(crate) fn too_often(speaker: &Speaker, per_minute: u32, wait_ms: u64) -> WireError {
+    let mut data = data_of_limit("rate", speaker, ("calls_per_minute", per_minute.into()));
+    data["retryAfterMs"] = wait_ms.into();
+    internal(
+        format!(
+            "{speaker} is not called: more than {per_minute} calls a minute; try again in {wait_ms} ms, or have the operator raise limits.calls_per_minute"
+        ),
+        &data,
+    )
+}
+
 /// The error of a call that was to become a task, and did not. `running_bytes_max` is what the calls of running tasks may take.
 pub(crate) fn of_birth(error: EngineError, speaker: &Speaker, running_bytes_max: u64) -> WireError {
     let (reason, limit) = match &error {

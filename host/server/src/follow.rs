@@ -63,8 +63,8 @@ pub(crate) enum Origin {
     Fresh,
     /// At questions; what is needed to arrive there again came with the request.
     Sealed(Box<State>, Arc<Plugin>),
-    /// At questions, in memory.
-    Parked(Box<ParkedCall>),
+    /// At questions, in memory, under this name.
+    Parked(String),
 }
 
 impl Origin {
@@ -76,16 +76,13 @@ impl Origin {
         let Some(state) = &errand.rounds.request_state else {
             return Ok(Self::Fresh);
         };
-        let refuse =
-            |why: &str| WireError::invalid_params(format!("requestState cannot be used: {why}"));
         let state: String =
             serde_json::from_str(state.get()).map_err(|_| refuse("it is not a string"))?;
         let binding = errand.binding(app);
         let now_ms = app.clock.now_ms();
         if ParkedCalls::is_name(&state) {
-            return Ok(Self::Parked(Box::new(
-                app.parked.take(&state, &binding, now_ms).map_err(refuse)?,
-            )));
+            let checked = app.parked.check(&state, &binding, now_ms);
+            return checked.map(|()| Self::Parked(state)).map_err(refuse);
         }
         let state = app
             .sealer
@@ -106,6 +103,11 @@ impl Origin {
     pub(crate) fn is_fresh(&self) -> bool {
         matches!(self, Self::Fresh)
     }
+}
+
+/// The error of a state that is of no use.
+fn refuse(why: &str) -> WireError {
+    WireError::invalid_params(format!("requestState cannot be used: {why}"))
 }
 
 /// A call that is being followed.
@@ -142,7 +144,7 @@ impl<'a> Following<'a> {
     /// Start a run, or go on with the one that is parked.
     ///
     /// # Errors
-    /// -32603 if the system has no random numbers.
+    /// -32603 if the system has no random numbers; -32602 if the one that is parked has ended meanwhile.
     pub(crate) fn start(
         app: &'a Arc<App>,
         errand: &'a Errand,
@@ -170,14 +172,14 @@ impl<'a> Following<'a> {
                 offered.extend(state.answers);
                 (plugin, call, run, None)
             }
-            Origin::Parked(parked) => {
+            Origin::Parked(state) => {
                 let ParkedCall {
                     plugin,
                     call,
                     run,
                     checkpoint,
                     ..
-                } = *parked;
+                } = app.parked.take(&state).map_err(refuse)?;
                 (plugin, call, run, Some(checkpoint))
             }
         };

@@ -18,6 +18,9 @@ const PARKED_MAX: u64 = 64;
 /// What the name of a parked call begins with in `requestState`. A sealed state is base64url, which has no dot.
 const PREFIX: &str = "parked.";
 
+/// What is said of a name that is no call's any more.
+const GONE: &str = "the call it names has ended; start again without it";
+
 /// A call that waits for its next request.
 #[derive(Debug)]
 pub(crate) struct ParkedCall {
@@ -95,25 +98,28 @@ impl ParkedCalls {
         state.starts_with(PREFIX)
     }
 
-    /// Take a call that this request may go on with.
+    /// Whether this request may go on with the call of this name. The call stays parked, for the request may be refused yet.
     ///
     /// # Errors
-    /// What is wrong with the name, for the client. The call stays parked.
-    pub(crate) fn take(
+    /// What is wrong with the name, for the client.
+    pub(crate) fn check(
         &self,
         state: &str,
         request: &Binding,
         now_ms: u64,
-    ) -> Result<ParkedCall, &'static str> {
-        let mut by_name = self.by_name.lock();
-        let gone = "the call it names has ended; start again without it";
-        by_name
-            .get(state)
-            .ok_or(gone)?
-            .parked
-            .binding
-            .admits(request, now_ms)?;
-        by_name.remove(state).map(|kept| kept.parked).ok_or(gone)
+    ) -> Result<(), &'static str> {
+        let by_name = self.by_name.lock();
+        let kept = by_name.get(state).ok_or(GONE)?;
+        kept.parked.binding.admits(request, now_ms)
+    }
+
+    /// Take a call that was checked.
+    ///
+    /// # Errors
+    /// If another request was quicker, or its time is over; for the client.
+    pub(crate) fn take(&self, state: &str) -> Result<ParkedCall, &'static str> {
+        let taken = self.by_name.lock().remove(state);
+        taken.map(|kept| kept.parked).ok_or(GONE)
     }
 
     /// End the calls whose time is over.

@@ -7,7 +7,6 @@ use crate::catalogue::{Catalogue, Kind};
 use crate::listen::Listener;
 use crate::outcome::{Notices, Outcome};
 use crate::params::Checked;
-use crate::rate::Who;
 use crate::resolve::Caller;
 use crate::wire::{WireError, given};
 use crate::{call, follow, listen, lists, resolve, task_methods};
@@ -46,9 +45,7 @@ pub(crate) async fn perform(
         Checked::Discover => Ok(lists::discover(app, catalogue)),
         Checked::List { kind, cursor } => list(app, catalogue, kind, cursor.as_deref()),
         Checked::CallTool(params, rounds) => {
-            let who = Who::of(&caller.principal, caller.peer);
             let request = resolve::tool(catalogue, *params, rounds, headers, caller)?;
-            admit(app, &who).inspect_err(|error| app.ends.tell(error, request.errand.whose()))?;
             return Box::pin(call::call(app, &request, notices)).await;
         }
         Checked::GetPrompt {
@@ -79,13 +76,6 @@ pub(crate) async fn perform(
         Checked::CancelTask { id } => task_methods::cancel(app, &caller.principal, &id).await,
     };
     result.map(Outcome::result)
-}
-
-/// Rung 25, as far as it is about the caller.
-fn admit(app: &App, who: &Who) -> Result<(), WireError> {
-    app.call_rate
-        .admit(who, app.clock.now_ms())
-        .map_err(|wait_ms| WireError::too_many_calls(app.config.host.calls_per_minute, wait_ms))
 }
 
 fn list(

@@ -6,6 +6,7 @@ use crate::errand::Errand;
 use crate::legacy::session::Session;
 use crate::meta::Meta;
 use crate::params::{CompleteParams, Rounds, ToolParams};
+use crate::rate::Who;
 use crate::wire::WireError;
 use http::HeaderMap;
 use longshore_runtime::contract::CompletionTarget;
@@ -75,6 +76,7 @@ pub(crate) fn tool(
         arguments: params.text,
     };
     Ok(CallRequest {
+        who: Who::of(&caller.principal, caller.peer),
         tool: tool.clone(),
         arguments: params.arguments,
         errand: caller.sends(tool.plugin(), work, rounds),

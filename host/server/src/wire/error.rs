@@ -70,17 +70,6 @@ impl WireError {
         Self::new(-32603, message).with_data(&data)
     }
 
-    /// -32603: a caller calls tools too often.
-    pub(crate) fn too_many_calls(per_minute: u32, wait_ms: u64) -> Self {
-        let message = format!(
-            "more than {per_minute} calls a minute; try again in {wait_ms} ms, or have the operator raise limits.calls_per_minute"
-        );
-        Self::new(-32603, message).with_data(&json!({
-            "reason": "rate", "limit": "calls_per_minute", "value": per_minute,
-            "retryAfterMs": wait_ms,
-        }))
-    }
-
     /// -32020: a header does not say what the body says, or is missing.
     pub(crate) fn header_mismatch(message: impl Into<String>) -> Self {
         Self::new(-32020, message).with_status(StatusCode::BAD_REQUEST)
