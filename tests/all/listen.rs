@@ -96,6 +96,25 @@ fn a_client_that_reads_no_stream_is_refused() {
 }
 
 #[test]
+fn who_takes_anything_takes_a_stream() {
+    let server = shared();
+    let filter = json!({ "toolsListChanged": true });
+    let all = || listen(filter.clone());
+    for message in [
+        all().header("Accept", "*/*"),
+        all().header("Accept", "application/json, */*;q=0.1"),
+        all().no_header("Accept"),
+    ] {
+        let (stream, granted) = open(&server, &message);
+        assert_eq!(granted, filter);
+        stream.close();
+        // What is wrong has its status all the same.
+        let wrong = message.param("notifications", 7).malformed();
+        assert_eq!(server.send(&wrong).code(), -32602);
+    }
+}
+
+#[test]
 fn each_stream_gets_only_what_it_asked_for() {
     let server = shared();
     let filter = |list: &str| json!({ list: true });

@@ -12,6 +12,7 @@ use crate::era::{self, Era};
 use crate::headers::single;
 use crate::ladder::{self, Envelope};
 use crate::message::{self, Message, Request as Asked};
+use crate::method;
 use crate::outcome::Outcome;
 use crate::wire::WireError;
 use axum::body::Body;
@@ -173,6 +174,10 @@ impl Endpoint {
         let has_session = session_id(&parts.headers).is_some();
         match era::of_http(&request, &parts.headers, has_session) {
             Ok(Era::Modern) => {
+                let accept = match method::Method::parse(&request.method) {
+                    Some(method::Method::Listen) => accept.for_stream(),
+                    _ => accept,
+                };
                 let envelope = Envelope {
                     peer,
                     headers: Some(parts.headers),

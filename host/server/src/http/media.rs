@@ -19,6 +19,16 @@ pub(super) enum Accept {
     Both,
 }
 
+impl Accept {
+    /// The same for a method whose answer is a stream: who takes anything takes that.
+    pub(super) fn for_stream(self) -> Self {
+        match self {
+            Self::Any => Self::Both,
+            stated => stated,
+        }
+    }
+}
+
 /// Whether the body is JSON, not compressed.
 ///
 /// # Errors
