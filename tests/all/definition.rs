@@ -178,6 +178,33 @@ fn p37_headers_say_what_the_arguments_say() {
         assert_eq!(reply.result()["structuredContent"], arguments);
     }
     let wrong: [(Value, &[(&str, &str)]); 11] = [
+#[test]
+fn reserved_keys_of_an_error_do_not_get_out() {
+    let server = Server::start(&[HOSTILE], "");
+    let own = json!({ "example.com/kept": 7 });
+    let forged = json!({
+        "io.modelcontextprotocol/subscriptionId": 1, "dev.mcp/y": 2, "longshore/usage": 3, "example.com/kept": 7,
+    });
+    let data = json!({ "_meta": forged, "a": 1 }).to_string();
+    let raised = |code: i32| {
+        let reply = server.call("rpc_error", json!({ "code": code, "data": data }));
+        reply.error()["data"].clone()
+    };
+    let kept = json!({ "_meta": own, "a": 1 });
+    assert_eq!(raised(7), kept);
+    assert_eq!(raised(-32603), kept);
+    // A code that is not the guest's to use.
+    assert_eq!(raised(-32020)["data"], kept);
+    wait_for("a line", PATIENCE, || {
+        server.log().contains("dev.mcp/y").then_some(())
+    });
+    let other = json!({ "code": 7, "data": r#"{"_meta":7}"# });
+    assert_eq!(
+        server.call("rpc_error", other).error()["data"],
+        json!({ "_meta": 7 })
+    );
+}
+
         (json!({ "region": "eu" }), &[]),
         (json!({ "region": "eu" }), &[("Region", "us")]),
         (json!({ "region": "eu" }), &[("Region", "EU")]),

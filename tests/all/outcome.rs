@@ -10,7 +10,7 @@ use std::collections::HashSet;
 const SMALL: &str = "[plugins.hostile.limits]\nfuel = 500000000\nmemory_bytes = 16777216\n";
 
 /// How each of these ends: the same at once and as a task.
-const ENDS: [(&str, &str, &str); 10] = [
+const ENDS: [(&str, &str, &str); 11] = [
     ("env", "{}", "completed"),
     ("rpc_error", r#"{"code":-32603}"#, "failed"),
     ("rpc_error", r#"{"code":7,"data":"{\"a\":1}"}"#, "failed"),
@@ -18,6 +18,11 @@ const ENDS: [(&str, &str, &str); 10] = [
     (
         "rpc_error",
         r#"{"code":-32603,"data":"{\"reason\":\"limit\",\"plugin\":\"other\"}"}"#,
+        "failed",
+    ),
+    (
+        "rpc_error",
+        r#"{"code":7,"data":"{\"_meta\":{\"dev.mcp/x\":1,\"example.com/k\":2}}"}"#,
         "failed",
     ),
     ("no_result", "{}", "failed"),
@@ -69,6 +74,8 @@ fn t17_a_call_and_a_task_end_the_same() {
             // The guest does not say who failed, nor why.
             let plugin = &task["error"]["data"]["plugin"];
             assert!(plugin.is_null() || plugin == "hostile", "{task:#}");
+            let reserved = &task["error"]["data"]["_meta"]["dev.mcp/x"];
+            assert_eq!(reserved, &Value::Null, "{task:#}");
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use crate::runner::Speaker;
 use crate::task_methods;
-use crate::wire::WireError;
+use crate::wire::{WireError, content};
 use longshore_runtime::contract::{ClientFeatures, RpcError};
 use longshore_runtime::json::check;
 use longshore_runtime::{Exceeded, Failure};
@@ -166,7 +166,11 @@ fn raised(error: &RpcError, refused: ClientFeatures, speaker: &Speaker) -> WireE
     let own = error.data.as_deref().map(|data| {
         let sound = check(data, "data").is_ok();
         let value = sound.then(|| serde_json::from_str(data).ok()).flatten();
-        value.unwrap_or_else(|| Value::from(data))
+        let mut value = value.unwrap_or_else(|| Value::from(data));
+        if let Some(meta) = value.get_mut("_meta").and_then(Value::as_object_mut) {
+            content::drop_reserved(meta);
+        }
+        value
     });
     if code == MISSING_CAPABILITY && refused != ClientFeatures::empty() {
         return WireError::missing_capability(

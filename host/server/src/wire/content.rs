@@ -267,6 +267,12 @@ pub(crate) fn icons(icons: &[Icon]) -> Vec<WireIcon<'_>> {
 pub(crate) fn guest_meta(meta: Option<&str>) -> Option<Map<String, Value>> {
     let meta = meta.filter(|meta| json::check(meta, "meta").is_ok())?;
     let mut meta: Map<String, Value> = serde_json::from_str(meta).ok()?;
+    drop_reserved(&mut meta);
+    (!meta.is_empty()).then_some(meta)
+}
+
+/// Leave of a guest's `_meta` what a guest may say.
+pub(crate) fn drop_reserved(meta: &mut Map<String, Value>) {
     meta.retain(|key, _| {
         let reserved = is_reserved(key);
         if reserved {
@@ -274,7 +280,6 @@ pub(crate) fn guest_meta(meta: Option<&str>) -> Option<Map<String, Value>> {
         }
         !reserved
     });
-    (!meta.is_empty()).then_some(meta)
 }
 
 /// Prefixes whose second label is `modelcontextprotocol` or `mcp` (MCP 2026-07-28, "General fields", `_meta`), and the host's own.
