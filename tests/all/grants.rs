@@ -207,7 +207,7 @@ fn refused_start(components: &[&str], config: &str) -> String {
     refused_start_in(&home)
 }
 
-fn refused_start_in(home: &Home) -> String {
+pub(crate) fn refused_start_in(home: &Home) -> String {
     let mut command: Command = home.command();
     let command = command
         .stdin(Stdio::null())

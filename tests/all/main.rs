@@ -23,6 +23,7 @@ mod grants;
 mod harness;
 mod header;
 mod host;
+mod keys;
 mod ladder;
 mod languages;
 mod legacy;

@@ -187,10 +187,7 @@ impl App {
         let data = config.data_dir.clone();
         longshore_runtime::private_folder(&data)
             .with_context(|| folder_needed("data_dir", &data))?;
-        let keys = data.join("keys");
-        longshore_runtime::private_folder(&keys)
-            .with_context(|| folder_needed("data_dir", &keys))?;
-        let sealer = Sealer::open(&keys).with_context(|| folder_needed("data_dir", &keys))?;
+        let sealer = sealer(&config)?;
         let settings = runtime_settings(&config, data.join("components"))?;
         let checks = Arc::new(Checks::new(settings.compiler.program.clone()));
         let runtime = Runtime::new(settings)?;
@@ -279,6 +276,18 @@ fn cannot_listen(address: SocketAddr, error: &std::io::Error) -> anyhow::Error {
         _ => format!("{error}; choose another address (listen, --listen)"),
     };
     anyhow::anyhow!("cannot listen at {address}: {why}")
+}
+
+/// With the operator's own keys, else with those of the data folder.
+fn sealer(config: &Config) -> anyhow::Result<Sealer> {
+    if !config.state_key_files.is_empty() {
+        let sealer = Sealer::of_files(&config.state_key_files);
+        return sealer.context("a key cannot be used (state_key_files)");
+    }
+    let keys = config.data_dir.join("keys");
+    longshore_runtime::private_folder(&keys)
+        .and_then(|()| Sealer::open(&keys))
+        .with_context(|| folder_needed("data_dir", &keys))
 }
 
 fn folder_needed(key: &str, folder: &Path) -> String {

@@ -31,6 +31,8 @@ pub(crate) struct Config {
     pub(crate) plugins_dir: PathBuf,
     /// Tasks, keys, components.
     pub(crate) data_dir: PathBuf,
+    /// Files with the key that seals `requestState`, and the one before it; none: the key lies in the data folder.
+    pub(crate) state_key_files: Vec<PathBuf>,
     /// Compiled components.
     pub(crate) compile_cache_dir: PathBuf,
     /// Size of that folder, in bytes.
@@ -393,6 +395,8 @@ mod tests {
             ("[log]\nlevel = \"loud\"", "log.level"),
             ("[store]\nengine = \"postgres\"", "engine"),
             ("history_versions = 0", "history_versions"),
+            ("state_key_files = [\"a\", \"b\", \"c\"]", "state_key_files"),
+            ("state_key_files = [\"a\", \"a\"]", "state_key_files"),
             ("compile_cache_bytes_max = 0", "compile_cache_bytes_max"),
             ("[plugins.a]\nprefix = \"a/\"", "plugins.a.prefix"),
             ("[sessions]\nsessions_max = 0", "sessions.sessions_max"),

@@ -13,8 +13,9 @@ use longshore_runtime::{Call, Record};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
-use std::io;
-use std::path::Path;
+use std::io::{self, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 
 /// Size of a sealed state, in bytes of its text. Common proxies take bodies of 1 MiB and more; a client keeps one a call.
 pub(crate) const STATE_BYTES_MAX: usize = 64 << 10;
@@ -23,6 +24,11 @@ pub(crate) const STATE_BYTES_MAX: usize = 64 << 10;
 const OPENED_BYTES_MAX: usize = 1 << 20;
 
 const NONCE_BYTES: usize = 24;
+
+const KEY_BYTES: usize = 32;
+
+/// What everybody may do with a file, in its mode. A group may be there to share a key.
+const OTHERS: u32 = 0o007;
 
 /// Names the layout; part of what is authenticated.
 const CONTEXT: &[u8] = b"longshore requestState 1";
@@ -116,6 +122,26 @@ impl Sealer {
         Ok(Self { current, former })
     }
 
+    /// Keys from files of the operator, which other servers may share: the first seals and opens, the second only opens. To
+    /// rotate, put a new one before the first and restart.
+    ///
+    /// # Errors
+    /// If one cannot be read, is no key, or can be read by everybody; the text says which, and what to do.
+    pub(crate) fn of_files(files: &[PathBuf]) -> io::Result<Self> {
+        let mut ciphers = Vec::with_capacity(files.len());
+        for file in files {
+            let key = read_key(file).map_err(|error| {
+                io::Error::new(error.kind(), format!("{}: {error}", file.display()))
+            })?;
+            ciphers.push(XChaCha20Poly1305::new(&key.into()));
+        }
+        let mut ciphers = ciphers.into_iter();
+        let current = ciphers.next();
+        let current = current.ok_or_else(|| io::Error::other("there is none"))?;
+        let former = ciphers.next();
+        Ok(Self { current, former })
+    }
+
     /// Seal a state. `None`: it is larger than [`STATE_BYTES_MAX`], or the system has no random numbers.
     pub(crate) fn seal(&self, state: &State) -> Option<String> {
         let plain = rmp_serde::to_vec_named(state).ok()?;
@@ -160,6 +186,27 @@ impl Sealer {
                 .ok()?;
         rmp_serde::from_slice(&plain).ok()
     }
+}
+
+fn read_key(path: &Path) -> io::Result<[u8; KEY_BYTES]> {
+    let file = longshore_runtime::open_regular(path)?;
+    let mode = file.metadata()?.permissions().mode() & 0o777;
+    if mode & OTHERS != 0 {
+        return Err(io::Error::other(format!(
+            "everybody may use it (mode {mode:04o}); let only the user of the server: chmod 600"
+        )));
+    }
+    let mut key = Vec::new();
+    file.take(KEY_BYTES as u64 + 1).read_to_end(&mut key)?;
+    key.try_into().map_err(|key: Vec<u8>| {
+        let size = match key.len() {
+            more if more > KEY_BYTES => "more".to_owned(),
+            fewer => format!("only {fewer}"),
+        };
+        io::Error::other(format!(
+            "a key is {KEY_BYTES} random bytes, and there are {size}; make one: head -c {KEY_BYTES} /dev/urandom"
+        ))
+    })
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use crate::catalogue::is_name;
 use crate::http::gate;
 use longshore_runtime::Limits;
 use std::ops::RangeInclusive;
+use std::path::PathBuf;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 
 /// A year: more is a slip of the finger.
@@ -31,6 +32,7 @@ pub(super) fn check(config: &Config) -> Result<(), ConfigError> {
     check_http(config)?;
     check_tasks(config)?;
     check_host(config)?;
+    check_state_keys(&config.state_key_files)?;
     within(
         "history_versions",
         config.history_versions.into(),
@@ -179,6 +181,18 @@ fn check_host(config: &Config) -> Result<(), ConfigError> {
         64 << 20..=u64::MAX,
     )?;
     within("limits.compile_cpu_s", host.compile_cpu_s, 1..=86_400)
+}
+
+/// What they hold is looked at when they are read.
+fn check_state_keys(files: &[PathBuf]) -> Result<(), ConfigError> {
+    match files {
+        [] | [_] => Ok(()),
+        [now, former] if now != former => Ok(()),
+        _ => {
+            let expected = "one file, or two different ones: the key, and the one before it";
+            Err(wrong("state_key_files", &format!("{files:?}"), expected))
+        }
+    }
 }
 
 fn check_limits(table: &str, limits: &Limits) -> Result<(), ConfigError> {

@@ -350,7 +350,11 @@ struct Ours {
 impl Ours {
     fn of(config: &Config, path: Option<&Path>) -> Self {
         Self {
-            private: vec![real(&config.data_dir), real(&config.compile_cache_dir)],
+            private: [&config.data_dir, &config.compile_cache_dir]
+                .into_iter()
+                .chain(&config.state_key_files)
+                .map(|own| real(own))
+                .collect(),
             unchanged: path
                 .into_iter()
                 .map(real)

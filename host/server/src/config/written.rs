@@ -18,6 +18,7 @@ pub(super) struct Written {
     listen: SocketAddr,
     plugins_dir: PathBuf,
     data_dir: PathBuf,
+    state_key_files: Vec<PathBuf>,
     compile_cache_dir: Option<PathBuf>,
     compile_cache_bytes_max: u64,
     pin_definitions: bool,
@@ -43,6 +44,7 @@ impl Default for Written {
             listen: SocketAddr::from(([127, 0, 0, 1], 7777)),
             plugins_dir: "plugins".into(),
             data_dir: "data".into(),
+            state_key_files: Vec::new(),
             compile_cache_dir: None,
             // A compiled component takes 0.3 MB, or 45 MB if it brings its language's runtime.
             compile_cache_bytes_max: 1 << 30,
@@ -456,6 +458,7 @@ impl Written {
                 .unwrap_or_else(|| data_dir.join("cache")),
             compile_cache_bytes_max: self.compile_cache_bytes_max,
             data_dir,
+            state_key_files: self.state_key_files,
             pin_definitions: self.pin_definitions,
             history_versions: self.history_versions,
             usage_in_results: self.usage_in_results,
