@@ -1,5 +1,6 @@
 //! Clients of the versions that begin with a handshake, over HTTP.
 
+use crate::request::check_no_id;
 use crate::servers::shared;
 use longshore_tests::client::Message;
 use longshore_tests::legacy::{EARLIER, LATEST, Raw, Session, asks_all, initialize};
@@ -441,8 +442,12 @@ fn messages_that_want_no_answer_get_none() {
         202
     );
     let mut lost = Raw::post(&json!({ "jsonrpc": "2.0", "id": 77, "result": {} })).send(&server);
-    assert_eq!(lost.status(), 400);
-    assert_eq!(lost.message().unwrap()["error"]["code"], -32600);
+    let said = lost.message().unwrap();
+    assert_eq!(
+        (lost.status(), &said["error"]["code"]),
+        (400, &json!(-32600))
+    );
+    check_no_id(&said);
     let mut batch = session
         .raw(&json!([{ "jsonrpc": "2.0", "id": 1, "method": "ping" }]))
         .send(&server);

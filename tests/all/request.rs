@@ -37,7 +37,7 @@ fn p01_an_id_of_any_other_type_is_refused() {
     }
 }
 
-fn check_no_id(response: &Value) {
+pub(crate) fn check_no_id(response: &Value) {
     let id = response.get("id");
     assert!(id.is_none_or(Value::is_null), "invented: {response:#}");
 }

@@ -154,10 +154,10 @@ impl Endpoint {
             Message::Response(response) if has_session => {
                 Ok(conversation::respond(&*session()?, response))
             }
-            Message::Response(response) => {
-                let error = WireError::invalid_request("responses are taken in a session only");
-                Ok(refused(Some(&response.id), error))
-            }
+            // Its id is one of ours, if of anyone; the error is about no request of the client.
+            Message::Response(_) => Err(WireError::invalid_request(
+                "responses are taken in a session only",
+            )),
         }
     }
 
