@@ -2,6 +2,7 @@
 
 use crate::servers::{shared, with_and_without_lingering};
 use longshore_tests::client::{Message, accept, answer};
+use longshore_tests::legacy::{LATEST, Session};
 use longshore_tests::server::{CONFORMANCE, FIXTURES, HOSTILE, Server};
 use serde_json::{Value, json};
 
@@ -120,6 +121,23 @@ fn what_is_not_valid_does_not_reach_the_client() {
         }
     }
     server.check_alive();
+}
+
+#[test]
+fn a_resource_without_contents_is_none() {
+    let server = Server::start(&[HOSTILE], "");
+    let reply = server.send(&read("hostile://empty"));
+    assert_eq!((reply.status(), reply.code()), (200, -32603));
+    let expected = json!({
+        "reason": "invalid_result", "plugin": "hostile", "resource": "hostile://empty",
+    });
+    assert_eq!(reply.error()["data"], expected);
+    let session = Session::begin(&server, LATEST, &json!({}));
+    let error = session.error("resources/read", json!({ "uri": "hostile://empty" }));
+    assert_eq!(
+        (&error["code"], &error["data"]),
+        (&json!(-32603), &expected)
+    );
 }
 
 with_and_without_lingering! {

@@ -40,6 +40,10 @@ fn raw(json: String) -> Box<RawValue> {
 /// # Errors
 /// What is wrong with what the guest gave.
 pub(crate) fn contents(contents: &[ResourceContents]) -> Result<Object, String> {
+    // A client would take it for a resource that is there and says nothing.
+    if contents.is_empty() {
+        return Err("it was found, and has no contents".to_owned());
+    }
     contents.iter().try_for_each(check::contents)?;
     let contents: Vec<_> = contents.iter().map(resource_contents).collect();
     Ok(Object::result("complete").value("contents", &contents))
