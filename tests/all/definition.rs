@@ -5,6 +5,7 @@ use crate::servers::shared;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longshore_tests::client::{Message, Reply};
+use longshore_tests::legacy::{EARLIER, LATEST, Session};
 use longshore_tests::server::{FIXTURES, HOSTILE, Server, VERSION_A, component};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
@@ -102,6 +103,45 @@ fn p19_structured_content_has_a_text_copy_whoever_made_the_plugin() {
     assert_eq!(copy, json!([1, 2]));
 }
 
+/// The texts of a result.
+fn texts(result: &Value) -> Vec<&str> {
+    let content = result["content"].as_array().unwrap();
+    content
+        .iter()
+        .map(|block| block["text"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn p19_a_text_copy_stands_behind_the_guests_own_words_in_both_eras() {
+    let server = shared();
+    let sessions = [LATEST, EARLIER].map(|revision| Session::begin(&server, revision, &json!({})));
+    for (json, text, expected) in [
+        ("[1,2]", "one and two", &["one and two", "[1,2]"][..]),
+        ("[1,2]", "[2,1]", &["[2,1]", "[1,2]"]),
+        ("[1,2]", "[1,", &["[1,", "[1,2]"]),
+        // The same is not said twice, however it is written.
+        ("[1,2]", "[1,2]", &["[1,2]"]),
+        ("[1,2]", " [\n1, 2 ]\n", &[" [\n1, 2 ]\n"]),
+        ("null", "nothing", &["nothing", "null"]),
+        ("null", "null", &["null"]),
+        ("\"x\"", "x", &["x", "\"x\""]),
+    ] {
+        let arguments = json!({ "json": json, "text": text });
+        let reply = server.call("structure", arguments.clone());
+        let value: Value = serde_json::from_str(json).unwrap();
+        assert_eq!(reply.result().get("structuredContent"), Some(&value));
+        assert_eq!(texts(reply.result()), expected);
+        for session in &sessions {
+            // What is no object is not there in these versions: the text is all that they get of it.
+            let call = json!({ "name": "structure", "arguments": arguments });
+            let result = session.result("tools/call", call);
+            assert_eq!(result.get("structuredContent"), None);
+            assert_eq!(texts(&result), expected);
+        }
+    }
+}
+
 #[test]
 fn reserved_keys_and_unsafe_pictures_do_not_get_out() {
     let server = Server::start(&[HOSTILE], "");
@@ -136,6 +176,33 @@ fn reserved_keys_and_unsafe_pictures_do_not_get_out() {
     assert_eq!(block["_meta"], json!({ "example.com/kept": 7 }));
     assert_eq!(block["annotations"], json!({}));
     assert!(server.log().contains("dev.mcp/x"));
+}
+
+#[test]
+fn reserved_keys_of_an_error_do_not_get_out() {
+    let server = Server::start(&[HOSTILE], "");
+    let own = json!({ "example.com/kept": 7 });
+    let forged = json!({
+        "io.modelcontextprotocol/subscriptionId": 1, "dev.mcp/y": 2, "longshore/usage": 3, "example.com/kept": 7,
+    });
+    let data = json!({ "_meta": forged, "a": 1 }).to_string();
+    let raised = |code: i32| {
+        let reply = server.call("rpc_error", json!({ "code": code, "data": data }));
+        reply.error()["data"].clone()
+    };
+    let kept = json!({ "_meta": own, "a": 1 });
+    assert_eq!(raised(7), kept);
+    assert_eq!(raised(-32603), kept);
+    // A code that is not the guest's to use.
+    assert_eq!(raised(-32020)["data"], kept);
+    wait_for("a line", PATIENCE, || {
+        server.log().contains("dev.mcp/y").then_some(())
+    });
+    let other = json!({ "code": 7, "data": r#"{"_meta":7}"# });
+    assert_eq!(
+        server.call("rpc_error", other).error()["data"],
+        json!({ "_meta": 7 })
+    );
 }
 
 fn mirrored(arguments: Value, headers: &[(&str, &str)]) -> Message {
@@ -178,33 +245,6 @@ fn p37_headers_say_what_the_arguments_say() {
         assert_eq!(reply.result()["structuredContent"], arguments);
     }
     let wrong: [(Value, &[(&str, &str)]); 11] = [
-#[test]
-fn reserved_keys_of_an_error_do_not_get_out() {
-    let server = Server::start(&[HOSTILE], "");
-    let own = json!({ "example.com/kept": 7 });
-    let forged = json!({
-        "io.modelcontextprotocol/subscriptionId": 1, "dev.mcp/y": 2, "longshore/usage": 3, "example.com/kept": 7,
-    });
-    let data = json!({ "_meta": forged, "a": 1 }).to_string();
-    let raised = |code: i32| {
-        let reply = server.call("rpc_error", json!({ "code": code, "data": data }));
-        reply.error()["data"].clone()
-    };
-    let kept = json!({ "_meta": own, "a": 1 });
-    assert_eq!(raised(7), kept);
-    assert_eq!(raised(-32603), kept);
-    // A code that is not the guest's to use.
-    assert_eq!(raised(-32020)["data"], kept);
-    wait_for("a line", PATIENCE, || {
-        server.log().contains("dev.mcp/y").then_some(())
-    });
-    let other = json!({ "code": 7, "data": r#"{"_meta":7}"# });
-    assert_eq!(
-        server.call("rpc_error", other).error()["data"],
-        json!({ "_meta": 7 })
-    );
-}
-
         (json!({ "region": "eu" }), &[]),
         (json!({ "region": "eu" }), &[("Region", "us")]),
         (json!({ "region": "eu" }), &[("Region", "EU")]),

@@ -66,7 +66,9 @@ fn every_kind_of_content_arrives() {
             "audio",
             "resource_link",
             "resource",
-            "resource"
+            "resource",
+            // The copy of the structured content.
+            "text"
         ]
     );
     assert_eq!(result["content"][0]["text"], "plain \u{0}\u{1F6A2} text");

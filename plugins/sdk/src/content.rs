@@ -166,7 +166,7 @@ impl CallResult {
         self
     }
 
-    /// Sets the structured content. A result that has no block when it is given gets a text copy of it.
+    /// Sets the structured content. The caller gets a copy of it as text too, behind all blocks, unless one is that already.
     ///
     /// # Errors
     /// If `value` cannot be JSON (a map with keys that are no strings, say).

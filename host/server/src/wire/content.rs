@@ -15,6 +15,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use serde_json::{Map, Value};
 use std::borrow::Cow;
+use std::cell::LazyCell;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -22,9 +23,12 @@ use std::time::Duration;
 pub(crate) fn call_result(result: &CallResult, usage: Option<&Usage>) -> String {
     let structured = result.structured_content.as_deref().and_then(raw);
     let mut content: Vec<Block<'_>> = result.content.iter().map(block).collect();
-    // A text copy, for clients that read no structured content. Whoever gave blocks has said it in their own words.
-    if let (true, Some(text)) = (content.is_empty(), result.structured_content.as_deref()) {
-        content.push(text_block(text));
+    // A text copy, for clients that read no structured content (MCP 2026-07-28, "Structured Content"), and for older ones,
+    // which get none that is no object.
+    if let Some(json) = result.structured_content.as_deref()
+        && !has_copy(&result.content, json)
+    {
+        content.push(text_block(json));
     }
     let wire = WireResult {
         result_type: "complete",
@@ -35,6 +39,23 @@ pub(crate) fn call_result(result: &CallResult, usage: Option<&Usage>) -> String 
     };
     // Serialising these types cannot fail: no maps with other keys than text, no foreign code.
     serde_json::to_string(&wire).expect("a result is JSON")
+}
+
+/// Whether a text of the guest is this JSON already, spaces and the order of members aside.
+fn has_copy(content: &[ContentBlock], json: &str) -> bool {
+    let first = |text: &str| text.trim_start().bytes().next();
+    let parse = |text: &str| serde_json::from_str::<Value>(text).ok();
+    let value = LazyCell::new(|| parse(json));
+    content.iter().any(|block| match block {
+        ContentBlock::Text(block) => {
+            let text = block.text.as_str();
+            // Words are not parsed.
+            text == json
+                || (first(text) == first(json)
+                    && parse(text).is_some_and(|copy| Some(copy) == *value))
+        }
+        _ => false,
+    })
 }
 
 /// A result that tells the client's model what went wrong.
