@@ -6,6 +6,7 @@ use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
 
 const ENDED: &str = "a call came to no result: ";
+const REFUSED: &str = "a request was refused: ";
 
 /// The lines of the log that hold this, once there are so many.
 fn lines(server: &Server, part: &str, count: usize) -> Vec<String> {
@@ -119,6 +120,11 @@ fn a_flood_of_ends_is_a_few_lines_and_a_number() {
     // Of another reason there is a line all the same.
     server.call("recurse", json!({}));
     check_line(&server, "limit=stack_bytes", &[ENDED]);
+    check_told_or_counted(&server, "reason=trap", ENDED, CALLS);
+}
+
+/// So many ends were told, each in a line of its own with `told`, or counted, in not many lines.
+fn check_told_or_counted(server: &Server, reason: &str, told: &str, count: u64) {
     let left_out = |line: &str| {
         let number = line.split_once("left_out=").map(|(_, rest)| rest);
         let number = number.and_then(|rest| rest.split_whitespace().next());
@@ -126,11 +132,11 @@ fn a_flood_of_ends_is_a_few_lines_and_a_number() {
     };
     let lines = wait_for("all to be told or counted", PATIENCE, || {
         let log = server.log();
-        let traps = log.lines().filter(|line| line.contains("reason=trap"));
-        let traps: Vec<_> = traps.map(str::to_owned).collect();
-        let told = traps.iter().filter(|line| line.contains(ENDED)).count() as u64;
-        let counted: u64 = traps.iter().map(|line| left_out(line)).sum();
-        (told + counted == CALLS).then_some(traps)
+        let lines = log.lines().filter(|line| line.contains(reason));
+        let lines: Vec<_> = lines.map(str::to_owned).collect();
+        let told = lines.iter().filter(|line| line.contains(told)).count() as u64;
+        let counted: u64 = lines.iter().map(|line| left_out(line)).sum();
+        (told + counted == count).then_some(lines)
     });
     assert!(
         lines.iter().any(|line| line.contains("left_out=")),
@@ -223,4 +229,70 @@ fn who_is_refused_as_busy_is_told_what_is_full() {
         &["reason=busy"],
     );
     stream.close();
+}
+
+#[test]
+fn who_calls_too_often_is_a_line_that_names_the_plugin() {
+    let server = Server::start(&[FIXTURES], "[limits]\ncalls_per_minute = 1\n");
+    server.call("ver", json!({})).result();
+    let refused = server.call("ver", json!({}));
+    let mut data = refused.error()["data"].clone();
+    assert!(
+        data["retryAfterMs"]
+            .take()
+            .as_u64()
+            .is_some_and(|wait_ms| wait_ms <= 60_000)
+    );
+    let expected = json!({
+        "reason": "rate", "plugin": "fixtures", "tool": "ver", "limit": "calls_per_minute", "value": 1,
+        "retryAfterMs": null,
+    });
+    assert_eq!(data, expected);
+    let words = [
+        ENDED,
+        "plugin=fixtures ",
+        "subject=ver ",
+        "limit=calls_per_minute value=1",
+    ];
+    check_line(&server, "reason=rate", &words);
+}
+
+#[test]
+fn who_is_not_let_in_is_a_line_of_the_log() {
+    let (token, lines) = token("alice");
+    let server = Server::start(&[FIXTURES], &lines);
+    let list = || Message::new("tools/list");
+    let wrong = format!("Bearer {token}x");
+    for (message, status, reason, words) in [
+        (list(), 401, "reason=no_token", "a token is needed"),
+        (
+            list().header("Authorization", &wrong),
+            401,
+            "reason=unknown_token",
+            "not Bearer with a token",
+        ),
+        (
+            list().header("Origin", "https://evil.example"),
+            403,
+            "reason=foreign",
+            "https://evil.example",
+        ),
+    ] {
+        assert_eq!(server.send(&message).status(), status);
+        check_line(&server, reason, &["WARN", REFUSED, "peer=127.0.0.1", words]);
+    }
+    assert!(!server.log().contains(&token));
+}
+
+#[test]
+fn a_flood_of_strangers_is_a_few_lines_and_a_number() {
+    const STRANGERS: u64 = 60;
+    let (_, lines) = token("alice");
+    let server = Server::start(&[FIXTURES], &lines);
+    let mut connection = Connection::open(server.address()).unwrap();
+    for _ in 0..STRANGERS {
+        let reply = connection.exchange(&Message::new("tools/list"));
+        assert_eq!(reply.unwrap().status(), 401);
+    }
+    check_told_or_counted(&server, "reason=no_token", REFUSED, STRANGERS);
 }

@@ -27,6 +27,26 @@ pub(crate) enum Stranger {
     Unknown,
 }
 
+impl Stranger {
+    /// The same in a word, for the log.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Nobody => "no_token",
+            Self::Unknown => "unknown_token",
+        }
+    }
+
+    /// What it is told.
+    pub(crate) fn message(self) -> &'static str {
+        match self {
+            Self::Nobody => "a token is needed: send the header Authorization: Bearer TOKEN",
+            Self::Unknown => {
+                "the header Authorization is not Bearer with a token that is known here"
+            }
+        }
+    }
+}
+
 impl Tokens {
     /// Take a token, by the hexadecimal text of its SHA-256.
     ///

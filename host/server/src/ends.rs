@@ -1,5 +1,5 @@
-//! What the operator is told of calls that came to no result by the host's word: a limit, a trap, no room. What a plugin says
-//! itself, by an error or a result, is between it and its caller.
+//! What the operator is told of calls that came to no result by the host's word: a limit, a trap, no room; and of requests that
+//! were not let in. What a plugin says itself, by an error or a result, is between it and its caller.
 //!
 //! A stranger's plugin, or a client, can make as many of them as it likes. So each plugin has its lines for each reason, some at
 //! once and then one a second, and what was left out is counted. The line is made of the error that the caller gets, so it says
@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value};
 use std::collections::HashMap;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use tracing::field::display;
 
@@ -44,6 +45,9 @@ struct Kind {
     reason: String,
     limit: Option<String>,
 }
+
+/// There is no line for it. It was counted.
+struct OneTooMany;
 
 /// Tells of ends.
 pub(crate) struct Ends {
@@ -83,16 +87,39 @@ impl Ends {
             reason,
             limit: text("limit"),
         };
-        let is_one_too_many = self.rate.admit(&kind, self.clock.now_ms()).is_err();
-        let left_out = {
-            let mut left_out = self.left_out.lock();
-            if is_one_too_many {
-                *left_out.entry(kind).or_default() += 1;
-                return;
-            }
-            left_out.remove(&kind)
+        if let Ok(left_out) = self.admit(&kind) {
+            write(error, whose, &data, (&kind, left_out));
+        }
+    }
+
+    /// Tell of a request that was not let in, whatever it was about. `reason` is one of a few; `message` is what its sender gets.
+    pub(crate) fn tell_refused(&self, reason: &'static str, message: &str, peer: Option<IpAddr>) {
+        let kind = Kind {
+            plugin: None,
+            reason: reason.to_owned(),
+            limit: None,
         };
-        write(error, whose, &data, (&kind, left_out));
+        if let Ok(left_out) = self.admit(&kind) {
+            let peer = peer.map(display);
+            tracing::warn!(
+                peer,
+                %reason,
+                left_out,
+                "a request was refused: {}",
+                cut(message)
+            );
+        }
+    }
+
+    /// Whether there is a line for one of this kind; with it, how many were left out before it, if any were.
+    fn admit(&self, kind: &Kind) -> Result<Option<u64>, OneTooMany> {
+        let is_one_too_many = self.rate.admit(kind, self.clock.now_ms()).is_err();
+        let mut left_out = self.left_out.lock();
+        if is_one_too_many {
+            *left_out.entry(kind.clone()).or_default() += 1;
+            return Err(OneTooMany);
+        }
+        Ok(left_out.remove(kind))
     }
 
     /// Tell how many were left out of which no later line has told.
@@ -105,7 +132,7 @@ impl Ends {
                 reason = %kind.reason,
                 limit,
                 left_out,
-                "more calls came to no result"
+                "more calls came to no result, or were refused"
             );
         }
     }

@@ -23,6 +23,7 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use longshore_tasks::Principal;
 use serde_json::value::RawValue;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -55,7 +56,7 @@ impl Endpoint {
         if cors::is_preflight(&parts) {
             return cors::preflight(&parts, origin);
         }
-        let response = match self.app.config.auth.principal(&parts.headers) {
+        let response = match self.authenticate(&parts) {
             Ok(principal) => self.serve_verb(parts, body, principal).await,
             Err(stranger) => unauthorized(stranger),
         };
@@ -66,8 +67,17 @@ impl Endpoint {
     fn admit(&self, parts: &Parts) -> Result<(), WireError> {
         self.check_header_size(parts)?;
         self.gate.check(parts).map_err(|reason| {
-            tracing::warn!(reason, "a request was refused");
+            self.app.ends.tell_refused("foreign", &reason, peer(parts));
             refusal(StatusCode::FORBIDDEN, reason)
+        })
+    }
+
+    /// Rung 3.
+    fn authenticate(&self, parts: &Parts) -> Result<Principal, Stranger> {
+        let known = self.app.config.auth.principal(&parts.headers);
+        known.inspect_err(|stranger| {
+            let ends = &self.app.ends;
+            ends.tell_refused(stranger.reason(), stranger.message(), peer(parts));
         })
     }
 
@@ -170,7 +180,7 @@ impl Endpoint {
     ) -> Response {
         let app = &self.app;
         let id = request.id.clone();
-        let peer = parts.extensions.get::<Peer>().map(|peer| peer.0);
+        let peer = peer(&parts);
         let has_session = session_id(&parts.headers).is_some();
         match era::of_http(&request, &parts.headers, has_session) {
             Ok(Era::Modern) => {
@@ -231,6 +241,11 @@ async fn unless(cut_off: CancellationToken, call: impl Future<Output = Outcome>)
     }
 }
 
+/// The address that a request comes from.
+fn peer(parts: &Parts) -> Option<IpAddr> {
+    parts.extensions.get::<Peer>().map(|peer| peer.0)
+}
+
 fn refusal(status: StatusCode, reason: impl Into<String>) -> WireError {
     WireError::invalid_request(reason).with_status(status)
 }
@@ -254,17 +269,12 @@ fn not_allowed(verb: &Method, has_session: bool) -> Response {
 }
 
 fn unauthorized(stranger: Stranger) -> Response {
-    let (reason, challenge) = match stranger {
-        Stranger::Nobody => (
-            "a token is needed: send the header Authorization: Bearer TOKEN",
-            "Bearer",
-        ),
-        Stranger::Unknown => (
-            "the header Authorization is not Bearer with a token that is known here",
-            "Bearer error=\"invalid_token\"",
-        ),
+    let challenge = match stranger {
+        Stranger::Nobody => "Bearer",
+        Stranger::Unknown => "Bearer error=\"invalid_token\"",
     };
-    let mut response = refused(None, refusal(StatusCode::UNAUTHORIZED, reason));
+    let refusal = refusal(StatusCode::UNAUTHORIZED, stranger.message());
+    let mut response = refused(None, refusal);
     response
         .headers_mut()
         .insert(WWW_AUTHENTICATE, HeaderValue::from_static(challenge));
