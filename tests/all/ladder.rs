@@ -1,11 +1,17 @@
 //! The ladder of checks, as one table: each rung, and each pair of neighbours, where a request that fails both must get the
-//! answer of the earlier one. Rungs that are not there yet (authentication) have no rows.
+//! answer of the earlier one. Authentication (3) has a server and a table of its own; so has admission (25), part of it in `rate`.
 
-use longshore_tests::client::{META_CAPABILITIES, META_VERSION, Message, TASKS, VERSION};
-use longshore_tests::server::{CONFORMANCE, FIXTURES, Server};
-use longshore_tests::wait::{PATIENCE, wait_for};
+use longshore_tests::client::{
+    META_CAPABILITIES, META_LOG_LEVEL, META_VERSION, Message, TASKS, VERSION,
+};
+use longshore_tests::server::{CONFORMANCE, FIXTURES, Server, token};
+use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
 use std::fmt::Write as _;
+use std::time::Duration;
+
+/// In what time a request is refused by its head: far from the ten seconds that a body may take.
+const WITHOUT_BODY: Duration = Duration::from_secs(5);
 
 /// What a request must get.
 #[derive(Clone, Copy, Debug)]
@@ -16,13 +22,22 @@ enum Expected {
     Error(u16, i64),
     /// The same, and its message has this in it: neighbours that share a code are told apart.
     Says(u16, i64, &'static str),
+    /// 401, with what is wanted.
+    Stranger,
     /// A result of a tool that says it failed.
     Failed,
     /// A result.
     Good,
 }
 
-use Expected::{Error, Failed, Good, Says, Status};
+use Expected::{Error, Failed, Good, Says, Status, Stranger};
+
+impl Expected {
+    /// Whether the request was read, so that its id is known.
+    fn is_of_a_request(self) -> bool {
+        !matches!(self, Status(_) | Stranger)
+    }
+}
 
 /// The rungs or pair of rungs, the request, and what it must get.
 type Row = (&'static str, Message, Expected);
@@ -185,7 +200,8 @@ fn version() -> Vec<Row> {
         "9+13" => wrong_method(list().notification()) => Status(202);
         "10: this version" => bare(list()) => Error(400, -32602);
         "10: unknown" => bare(list()).header("MCP-Protocol-Version", "1900-01-01") => Error(400, -32022);
-        "10, and 11" => bare(list()).no_header("MCP-Protocol-Version") => Status(400);
+        "10: wrong with a session" => bare(list()).header("Mcp-Session-Id", "x") => Error(400, -32602);
+        "10, and 11" => bare(list()).no_header("MCP-Protocol-Version") => Error(400, -32020);
         "10+13" => wrong_method(bare(list())) => Error(400, -32602);
         "10: session" => list().header("Mcp-Session-Id", "x") => Good;
         "11: header" => list().header("MCP-Protocol-Version", "1900-01-01") => Error(400, -32020);
@@ -291,15 +307,34 @@ fn tool() -> Vec<Row> {
     }
 }
 
-#[test]
-fn each_rung_and_each_pair_of_neighbours() {
-    let mut server = Server::start(&[FIXTURES, CONFORMANCE], CONFIG);
+/// Who calls, where callers have tokens.
+fn caller(token: &str) -> Vec<Row> {
+    let known = |message: Message| message.header("Authorization", &format!("Bearer {token}"));
+    let unknown = |message: Message| message.header("Authorization", "Bearer x");
+    rows! {
+        "3: none" => list() => Stranger;
+        "3: unknown" => unknown(list()) => Stranger;
+        "3: known" => known(list()) => Good;
+        "1+3" => list().path("/other") => Status(404);
+        "2+3" => evil(list()) => Status(403);
+        "2+3: host" => unknown(list()).header("Host", "evil.example") => Status(403);
+        "2: with a token" => evil(known(list())) => Status(403);
+        "3+4" => list().verb("PUT") => Stranger;
+        "4: with a token" => known(list()).verb("PUT") => Status(405);
+        "3+5" => list().header("Content-Type", "text/plain") => Stranger;
+        "3+5: accept" => unknown(list()).header("Accept", "text/html") => Stranger;
+        "3+6" => too_long(list()) => Stranger;
+        "6: with a token" => too_long(known(list())) => Status(413);
+        "3+7" => list().body("{") => Stranger;
+        "3+9" => list().notification() => Stranger;
+        "3+10" => unknown(list()).header("Mcp-Session-Id", "x") => Stranger;
+    }
+}
+
+fn check(server: &Server, rows: impl IntoIterator<Item = Row>) {
     let mut faults = String::new();
-    for (rungs, message, expected) in [transport(), message(), version(), route(), params(), tool()]
-        .into_iter()
-        .flatten()
-    {
-        if let Some(got) = fault(&server, &message, expected) {
+    for (rungs, message, expected) in rows {
+        if let Some(got) = fault(server, &message, expected) {
             let _ = writeln!(faults, "rung {rungs}: not {expected:?}, but {got}");
         }
     }
@@ -323,12 +358,47 @@ fn fault(server: &Server, message: &Message, expected: Expected) -> Option<Strin
         Status(status) => reply.status() == status,
         Error(status, wished) => (reply.status(), code) == (status, wished),
         Says(status, wished, word) => {
+}
+
+#[test]
+fn each_rung_and_each_pair_of_neighbours() {
+    let mut server = Server::start(&[FIXTURES, CONFORMANCE], CONFIG);
+    let tables = [transport(), message(), version(), route(), params(), tool()];
+    check(&server, tables.into_iter().flatten());
             (reply.status(), code) == (status, wished) && text.contains(word)
         }
         Failed => response["result"]["isError"] == true,
+#[test]
+fn authentication_is_the_third_rung() {
+    let (alice, lines) = token("alice");
+    let server = Server::start(&[FIXTURES], &format!("{CONFIG}{lines}"));
+    check(&server, caller(&alice));
+}
+
+#[test]
+fn the_first_rungs_want_no_byte_of_a_body() {
+    let (alice, lines) = token("alice");
+    let server = Server::start(&[FIXTURES], &lines);
+    let known = list().header("Authorization", &format!("Bearer {alice}"));
+    let put = known.clone().verb("PUT");
+    for (message, status) in [(list(), 401), (evil(known), 403), (put, 405)] {
+        // Ten gigabytes are said to come, and none does.
+        let head = message.header("Content-Length", "10737418240").body("");
+        let mut connection = server.connect();
+        connection.write(&head.bytes(server.address())).unwrap();
+        let reply = within("the refusal", WITHOUT_BODY, || {
+            connection.reply("tools/list")
+        });
+        assert_eq!(reply.unwrap().status(), status);
+    }
+}
+
         Good => reply.status() == 200 && response["result"]["isError"] != true && code == 0,
     };
-    (!as_wished).then(|| format!("{} {response}", reply.head.start))
+    // What no request was read from is not answered under an id.
+    let no_id_invented =
+        expected.is_of_a_request() || response.get("id").is_none_or(Value::is_null);
+    (!as_wished || !no_id_invented).then(|| format!("{} {response}", reply.head.start))
 }
 
 #[test]
@@ -344,6 +414,7 @@ fn the_last_rung_is_admission() {
     assert_eq!((full.status(), full.code()), (200, -32603));
     assert_eq!(full.error()["data"]["reason"], "busy");
     // 24 before 25.
+        Stranger => reply.status() == 401 && reply.head.header("www-authenticate").is_some(),
     let bad = server.call("stats", json!({ "text": 7 }));
     assert_eq!(bad.result()["isError"], true);
     // 23 before 25.
