@@ -4,6 +4,7 @@ use crate::servers::shared;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use longshore_tests::client::{META_CAPABILITIES, META_VERSION, Message, TASKS, VERSION};
+use longshore_tests::legacy::{EARLIER, LATEST};
 use longshore_tests::server::{FIXTURES, Server};
 use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
@@ -166,6 +167,19 @@ fn p13_version_and_capability_errors_have_their_exact_shape() {
     let filter = json!({ "taskIds": [task.id] });
     let listen = Message::new("subscriptions/listen").param("notifications", filter);
     needs_tasks(&server, &listen);
+}
+
+#[test]
+fn a_version_that_nobody_knows_is_told_all_that_are_served() {
+    // Without `_meta` it could be of either era.
+    let unknown = Message::new("tools/list").no_param("_meta").malformed();
+    let unknown = unknown.header("MCP-Protocol-Version", "1900-01-01");
+    let refused = shared().send(&unknown);
+    assert_eq!((refused.status(), refused.code()), (400, -32022));
+    let expected = json!({
+        "supported": [VERSION, LATEST, EARLIER], "requested": "1900-01-01",
+    });
+    assert_eq!(refused.error()["data"], expected);
 }
 
 fn needs_tasks(server: &Server, message: &Message) {

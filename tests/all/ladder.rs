@@ -99,6 +99,15 @@ fn old(message: Message) -> Message {
         .meta(META_VERSION, "1900-01-01")
 }
 
+/// The version before, in which there were sessions.
+const OLDER: &str = "2025-11-25";
+
+fn older(message: Message) -> Message {
+    message
+        .header("MCP-Protocol-Version", OLDER)
+        .meta(META_VERSION, OLDER)
+}
+
 fn no_capabilities(message: Message) -> Message {
     message.no_meta(META_CAPABILITIES).malformed()
 }
@@ -204,6 +213,9 @@ fn version() -> Vec<Row> {
         "10, and 11" => bare(list()).no_header("MCP-Protocol-Version") => Error(400, -32020);
         "10+13" => wrong_method(bare(list())) => Error(400, -32602);
         "10: session" => list().header("Mcp-Session-Id", "x") => Good;
+        "10: handshake" => Message::new("initialize").malformed() => Error(404, -32601);
+        "10: session, 11" => list().header("Mcp-Session-Id", "x").header("MCP-Protocol-Version", OLDER) => Error(400, -32020);
+        "10: session, 12" => older(list()).header("Mcp-Session-Id", "x") => Error(400, -32022);
         "11: header" => list().header("MCP-Protocol-Version", "1900-01-01") => Error(400, -32020);
         "11: absent" => list().no_header("MCP-Protocol-Version") => Error(400, -32020);
         "11: twice" => list().also_header("MCP-Protocol-Version", "x") => Error(400, -32020);
@@ -213,6 +225,7 @@ fn version() -> Vec<Row> {
         "11+12: header" => list().header("MCP-Protocol-Version", "1900-01-01") => Error(400, -32020);
         "11+12: body" => list().meta(META_VERSION, "1900-01-01") => Error(400, -32020);
         "12" => old(list()) => Error(400, -32022);
+        "12: one with sessions" => older(list()) => Error(400, -32022);
         "12+13" => wrong_method(old(list())) => Error(400, -32022);
         "12+14" => old(unknown()) => Error(400, -32022);
     }
@@ -226,6 +239,7 @@ fn route() -> Vec<Row> {
         "13: absent" => list().no_header("Mcp-Method") => Error(400, -32020);
         "13+14" => wrong_method(unknown()) => Error(400, -32020);
         "14" => unknown() => Error(404, -32601);
+        "14: of sessions" => Message::new("resources/subscribe").param("uri", "fixture://plain").malformed() => Error(404, -32601);
         "14+15" => wrong_name(Message::new("no/such").param("name", "x")) => Error(404, -32601);
         "14+16" => no_capabilities(unknown()) => Error(404, -32601);
         "15" => wrong_name(stats()) => Error(400, -32020);
@@ -235,6 +249,7 @@ fn route() -> Vec<Row> {
         "15: uri" => wrong_name(read("fixture://plain")) => Error(400, -32020);
         "15: uri, absent" => read("fixture://plain").no_header("Mcp-Name") => Error(400, -32020);
         "15: uri, encoded" => read("fixture://plain").header("Mcp-Name", "=?base64?Zml4dHVyZTovL3BsYWlu?=") => Good;
+        "15: no base64" => stats().header("Mcp-Name", "=?base64?!?=") => Error(400, -32020);
         "15: task" => wrong_name(get(NO_TASK)) => Error(400, -32020);
         "15: nothing to compare" => wrong_name(stats().no_param("name")).malformed() => Error(200, -32602);
         "15+16" => no_capabilities(wrong_name(stats())) => Error(400, -32020);
@@ -250,6 +265,10 @@ fn params() -> Vec<Row> {
     rows! {
         "16" => no_capabilities(list()) => Error(400, -32602);
         "16: no object" => list().meta(META_CAPABILITIES, 1).malformed() => Error(400, -32602);
+        "16: token" => list().progress(json!(1.5)).malformed() => Says(400, -32602, "progressToken");
+        "16: token, null" => list().progress(Value::Null).malformed() => Says(400, -32602, "progressToken");
+        "16: level" => list().meta(META_LOG_LEVEL, 7).malformed() => Says(400, -32602, META_LOG_LEVEL);
+        "16: no level" => list().meta(META_LOG_LEVEL, "loud").malformed() => Says(400, -32602, META_LOG_LEVEL);
         "16+17" => no_capabilities(get(NO_TASK)) => Error(400, -32602);
         "16+18" => no_capabilities(null(stats())) => Says(400, -32602, META_CAPABILITIES);
         "17" => undeclared(get(NO_TASK)) => Error(400, -32021);
@@ -339,25 +358,6 @@ fn check(server: &Server, rows: impl IntoIterator<Item = Row>) {
         }
     }
     assert!(faults.is_empty(), "\n{faults}");
-    server.check_alive();
-}
-
-/// What came, if it is not what was expected.
-fn fault(server: &Server, message: &Message, expected: Expected) -> Option<String> {
-    let mut connection = server.connect();
-    // The server may refuse a request before it has all of it.
-    let _ = connection.write(&message.bytes(server.address()));
-    let reply = match connection.reply(message.method()) {
-        Ok(reply) => reply,
-        Err(error) => return Some(format!("{error}")),
-    };
-    let response = reply.messages.last().cloned().unwrap_or_default();
-    let code = response["error"]["code"].as_i64().unwrap_or_default();
-    let text = response["error"]["message"].as_str().unwrap_or_default();
-    let as_wished = match expected {
-        Status(status) => reply.status() == status,
-        Error(status, wished) => (reply.status(), code) == (status, wished),
-        Says(status, wished, word) => {
 }
 
 #[test]
@@ -365,9 +365,9 @@ fn each_rung_and_each_pair_of_neighbours() {
     let mut server = Server::start(&[FIXTURES, CONFORMANCE], CONFIG);
     let tables = [transport(), message(), version(), route(), params(), tool()];
     check(&server, tables.into_iter().flatten());
-            (reply.status(), code) == (status, wished) && text.contains(word)
-        }
-        Failed => response["result"]["isError"] == true,
+    server.check_alive();
+}
+
 #[test]
 fn authentication_is_the_third_rung() {
     let (alice, lines) = token("alice");
@@ -393,6 +393,26 @@ fn the_first_rungs_want_no_byte_of_a_body() {
     }
 }
 
+/// What came, if it is not what was expected.
+fn fault(server: &Server, message: &Message, expected: Expected) -> Option<String> {
+    let mut connection = server.connect();
+    // The server may refuse a request before it has all of it.
+    let _ = connection.write(&message.bytes(server.address()));
+    let reply = match connection.reply(message.method()) {
+        Ok(reply) => reply,
+        Err(error) => return Some(format!("{error}")),
+    };
+    let response = reply.messages.last().cloned().unwrap_or_default();
+    let code = response["error"]["code"].as_i64().unwrap_or_default();
+    let text = response["error"]["message"].as_str().unwrap_or_default();
+    let as_wished = match expected {
+        Status(status) => reply.status() == status,
+        Error(status, wished) => (reply.status(), code) == (status, wished),
+        Says(status, wished, word) => {
+            (reply.status(), code) == (status, wished) && text.contains(word)
+        }
+        Stranger => reply.status() == 401 && reply.head.header("www-authenticate").is_some(),
+        Failed => response["result"]["isError"] == true,
         Good => reply.status() == 200 && response["result"]["isError"] != true && code == 0,
     };
     // What no request was read from is not answered under an id.
@@ -414,12 +434,19 @@ fn the_last_rung_is_admission() {
     assert_eq!((full.status(), full.code()), (200, -32603));
     assert_eq!(full.error()["data"]["reason"], "busy");
     // 24 before 25.
-        Stranger => reply.status() == 401 && reply.head.header("www-authenticate").is_some(),
     let bad = server.call("stats", json!({ "text": 7 }));
     assert_eq!(bad.result()["isError"], true);
     // 23 before 25.
     let state = Message::call("stats", json!({ "text": "x" })).param("requestState", "junk");
     assert_eq!(server.send(&state).code(), -32602);
+    // The caller has as many tasks as it may: the same order.
+    let sleep = |arguments: Value| Message::call("sleep_required", arguments).tasks();
+    let bad = server.send(&sleep(json!({ "ms": "x" })));
+    assert_eq!(bad.result()["isError"], true);
+    let state = sleep(json!({ "ms": 1 })).param("requestState", "junk");
+    assert_eq!(server.send(&state).code(), -32602);
+    let one_more = server.send(&sleep(json!({ "ms": 1 })));
+    assert_eq!(one_more.error()["data"]["reason"], "open_tasks");
     // Requests that run nothing need no slot.
     assert_eq!(task.get()["status"], "working");
     task.cancel().result();
@@ -430,11 +457,3 @@ fn the_last_rung_is_admission() {
     );
     server.check_alive();
 }
-    // The caller has as many tasks as it may: the same order.
-    let sleep = |arguments: Value| Message::call("sleep_required", arguments).tasks();
-    let bad = server.send(&sleep(json!({ "ms": "x" })));
-    assert_eq!(bad.result()["isError"], true);
-    let state = sleep(json!({ "ms": 1 })).param("requestState", "junk");
-    assert_eq!(server.send(&state).code(), -32602);
-    let one_more = server.send(&sleep(json!({ "ms": 1 })));
-    assert_eq!(one_more.error()["data"]["reason"], "open_tasks");

@@ -1,8 +1,9 @@
 //! Cases of single requests: ids, bodies that are none, sizes, batches, notifications.
 
+use crate::grants::{folder_grant, notes};
 use crate::servers::shared;
 use longshore_tests::client::Message;
-use longshore_tests::server::{FIXTURES, Server};
+use longshore_tests::server::{FIXTURES, HOSTILE, Server};
 use longshore_tests::wait::{Watch, wait_for, within};
 use serde_json::{Value, json};
 use std::io::ErrorKind;
@@ -97,6 +98,37 @@ fn p15_notifications_get_202_and_nothing_else() {
         assert_eq!(reply.status(), 202);
         assert_eq!(reply.body, b"");
     }
+}
+
+#[test]
+fn p15_a_notification_runs_nothing() {
+    let outer = notes();
+    let server = Server::start(&[HOSTILE], &folder_grant(outer.path(), true));
+    let write = |file: &str| {
+        let arguments = json!({ "path": format!("/notes/{file}"), "text": "x" });
+        Message::call("write", arguments)
+    };
+    for tasks in [false, true] {
+        let message = write("never").notification();
+        let message = if tasks { message.tasks() } else { message };
+        let reply = server.send(&message);
+        assert_eq!((reply.status(), &reply.body[..]), (202, &b""[..]));
+    }
+    // What came later has been done.
+    assert_eq!(server.send(&write("later")).text(), "written");
+    assert!(outer.path().join("notes/later").exists());
+    assert!(!outer.path().join("notes/never").exists());
+}
+
+#[test]
+fn who_takes_events_only_gets_them() {
+    let server = shared();
+    let list = Message::new("tools/list").header("Accept", "text/event-stream");
+    let reply = server.send(&list);
+    assert_eq!(reply.status(), 200);
+    let kind = reply.head.header("content-type").unwrap();
+    assert!(kind.starts_with("text/event-stream"), "{kind}");
+    assert!(reply.result()["tools"].is_array());
 }
 
 const BODY_BYTES_MAX: usize = 1 << 20;
