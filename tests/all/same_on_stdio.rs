@@ -14,7 +14,8 @@ fn request(id: i64, method: &str, params: impl Into<Value>) -> Value {
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-fn call(id: i64, tool: &str, arguments: Value) -> Value {
+fn call(id: i64, tool: &str, arguments: impl Into<Value>) -> Value {
+    let arguments = arguments.into();
     request(
         id,
         "tools/call",

@@ -90,7 +90,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
         return Err(WireError::parse(message).into());
     }
     let mut members = Members::parse_message(text).map_err(|misfit| Fault {
-        id: members::only(text, "id").filter(is_id),
+        id: members::only(text, "id").filter(|id| is_id(id)),
         error: misread(text, misfit),
     })?;
     let id = members.take("id");
@@ -127,7 +127,7 @@ pub(crate) fn read(body: &[u8]) -> Result<Message, Fault> {
     }
 }
 
-fn is_id(id: &Box<RawValue>) -> bool {
+fn is_id(id: &RawValue) -> bool {
     id.get().len() <= ID_BYTES_MAX && is_string_or_integer(id)
 }
 
