@@ -175,7 +175,9 @@ fn reserved_keys_and_unsafe_pictures_do_not_get_out() {
     let block = &reply.result()["content"][0];
     assert_eq!(block["_meta"], json!({ "example.com/kept": 7 }));
     assert_eq!(block["annotations"], json!({}));
-    assert!(server.log().contains("dev.mcp/x"));
+    wait_for("a line", PATIENCE, || {
+        server.log().contains("dev.mcp/x").then_some(())
+    });
 }
 
 #[test]
