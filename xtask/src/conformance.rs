@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let list = fs::read_to_string(&list).with_context(|| format!("reading {}", list.display()))?;
     let list = scenarios::parse(&list)?;
     let suite = Suite::ready()?;
-    let missing = scenarios::missing(&list, &suite.list()?);
+    let missing = scenarios::missing(&list, &suite.list()?)?;
     ensure!(
         missing.is_empty(),
         "scenarios.txt does not say what to do with: {}",
@@ -102,7 +102,7 @@ fn run_all(suite: &Suite, chosen: &[Scenario], url: &str, folder: &Path) -> usiz
     let watch = Stopwatch::start();
     let mut verdicts = Vec::new();
     for scenario in chosen {
-        let found = suite.run(scenario, url, &folder.join(scenario.folder()));
+        let found = suite.run(scenario, url, &folder.join(scenario.word()));
         let (verdict, note) = judge(scenario.expected, &found);
         let word = match verdict {
             Verdict::Pass => "PASS",

@@ -3,6 +3,12 @@
 
 use anyhow::{Context, Result, ensure};
 
+/// The tag of scenarios that know their wire.
+const EXTENSION: &str = "extension";
+
+/// The one wire of the suite that the host does not serve. A tag that is not known yet needs a decision, so it is missing.
+const NOT_SERVED: &str = "2025-03-26";
+
 /// What is expected of a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Expected {
@@ -24,8 +30,8 @@ pub(crate) struct Scenario {
 }
 
 impl Scenario {
-    /// The name of the folder for its results.
-    pub(crate) fn folder(&self) -> String {
+    /// `NAME` or `NAME@WIRE`: its word in the list, and the name of the folder for its results.
+    pub(crate) fn word(&self) -> String {
         match &self.wire {
             Some(wire) => format!("{}@{wire}", self.name),
             None => self.name.clone(),
@@ -108,16 +114,30 @@ pub(crate) fn chosen(list: &[Scenario], names: &[String]) -> Vec<Scenario> {
     names.iter().map(find).collect()
 }
 
-/// Names in the suite's own list, lines of `  - NAME [TAG,TAG]`, that concern this server and are
-/// missing here.
-pub(crate) fn missing(list: &[Scenario], suite: &str) -> Vec<String> {
-    let concerns = |tags: &str| tags.contains("2026-07-28") || tags.contains("extension");
-    suite
-        .lines()
+/// What is missing here of the suite's own list, lines of `  - NAME [TAG,TAG]`: each scenario on each wire that it is tagged with,
+/// as `NAME@WIRE`.
+///
+/// # Errors
+/// If the suite lists nothing in this form.
+pub(crate) fn missing(list: &[Scenario], suite: &str) -> Result<Vec<String>> {
+    let lines = suite.lines();
+    let listed: Vec<(&str, &str)> = lines
         .filter_map(|line| line.trim().strip_prefix("- ")?.split_once(' '))
-        .filter(|(name, tags)| concerns(tags) && !list.iter().any(|known| known.name == *name))
-        .map(|(name, _)| name.to_owned())
-        .collect()
+        .collect();
+    ensure!(
+        !listed.is_empty(),
+        "the suite lists no scenarios in the form that is known here"
+    );
+    let words = listed.into_iter().flat_map(|(name, tags)| {
+        let tags = tags.trim_matches(['[', ']']).split(',');
+        tags.filter(|tag| *tag != NOT_SERVED)
+            .map(move |tag| match tag {
+                EXTENSION => name.to_owned(),
+                wire => format!("{name}@{wire}"),
+            })
+    });
+    let is_known = |word: &String| list.iter().any(|known| known.word() == *word);
+    Ok(words.filter(|word| !is_known(word)).collect())
 }
 
 #[cfg(test)]
@@ -151,8 +171,16 @@ mod tests {
 
     #[test]
     fn a_scenario_that_the_suite_gained_is_noticed() {
-        let list = parse("pass a@2026-07-28").unwrap();
-        let suite = "Server scenarios:\n  - a [2025-11-25,2026-07-28]\n  - b [extension]\n  - c [2025-11-25]";
-        assert_eq!(missing(&list, suite), ["b"]);
+        let list = parse("pass a@2026-07-28\npass b@2025-06-18\npass e").unwrap();
+        let suite = "Server scenarios (test against a server):
+  - a [2025-06-18,2025-11-25,2026-07-28]
+  - b [2025-03-26,2025-06-18]
+  - c [2025-03-26]
+  - d [extension]
+  - e [extension]
+  - f [2027-01-01]";
+        let found = missing(&list, suite).unwrap();
+        assert_eq!(found, ["a@2025-06-18", "a@2025-11-25", "d", "f@2027-01-01"]);
+        assert!(missing(&list, "Server scenarios:").is_err());
     }
 }
