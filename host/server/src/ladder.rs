@@ -4,7 +4,6 @@
 //! same for every transport but for the headers.
 
 use crate::app::App;
-use crate::catalogue::Catalogue;
 use crate::headers::{decode, single};
 use crate::message::Request;
 use crate::meta::{Meta, VERSION_KEY};
@@ -60,7 +59,8 @@ async fn serve(app: Arc<App>, request: Request, envelope: Envelope, notices: Not
     let rules = Rules {
         require_task_name: app.config.routing.require_task_name,
     };
-    let climbed = climb(rules, &catalogue, request, envelope.headers.as_ref());
+    let offers = |method: Method| method.is_offered(&catalogue);
+    let climbed = climb(rules, offers, request, envelope.headers.as_ref());
     let served = match climbed {
         Ok((checked, meta)) => {
             let caller = Caller {
@@ -89,15 +89,15 @@ pub(crate) struct Rules {
     pub(crate) require_task_name: bool,
 }
 
-/// Rungs 11 to 19.
+/// Rungs 11 to 19. `offers`: whether there is anything that a method could be about.
 pub(crate) fn climb(
     rules: Rules,
-    catalogue: &Catalogue,
+    offers: impl Fn(Method) -> bool,
     request: Request,
     headers: Option<&HeaderMap>,
 ) -> Result<(Checked, Meta), WireError> {
     check_version(&request, headers)?;
-    let method = check_method(catalogue, &request, headers)?;
+    let method = check_method(offers, &request, headers)?;
     if let Some(headers) = headers {
         check_name(rules, method, &request, headers)?;
     }
@@ -139,7 +139,7 @@ fn version_header(headers: &HeaderMap) -> Result<&str, WireError> {
 
 /// Rungs 13 and 14: the method, in header and body.
 fn check_method(
-    catalogue: &Catalogue,
+    offers: impl Fn(Method) -> bool,
     request: &Request,
     headers: Option<&HeaderMap>,
 ) -> Result<Method, WireError> {
@@ -152,7 +152,7 @@ fn check_method(
         }
     }
     Method::parse(&request.method)
-        .filter(|method| method.is_offered(catalogue))
+        .filter(|method| offers(*method))
         .ok_or_else(|| WireError::unknown_method(&request.method))
 }
 

@@ -24,7 +24,7 @@ use crate::resolve::Caller;
 use crate::start;
 use crate::wire::error::shortened;
 use crate::wire::{WireError, legacy};
-use longshore_runtime::contract::ClientFeatures;
+use longshore_runtime::contract::{ClientFeatures, LogLevel};
 use session::Session;
 use std::sync::Arc;
 
@@ -84,18 +84,15 @@ async fn work(
     notices: &Notices,
 ) -> Result<String, WireError> {
     let catalogue = start::catalogue(app, &request).await;
-    let method = Method::parse(&request.method)
-        .filter(|method| method.is_in_sessions() && method.is_offered(&catalogue))
-        .ok_or_else(|| WireError::unknown_method(&request.method))?;
     // Who does not read what is sent on the way cannot be asked.
     let features = if notices.are_read() {
         session.features
     } else {
         ClientFeatures::empty()
     };
-    let meta = Meta::in_session(&request.meta, features, session.log_level())?;
+    let offers = |method: Method| method.is_offered(&catalogue);
     let id = request.id.clone();
-    let checked = without_rounds(shape(method, request)?);
+    let (checked, meta) = read(offers, request, features, session.log_level())?;
     let caller = Caller {
         meta,
         principal: session.principal.clone(),
@@ -110,6 +107,23 @@ async fn work(
     };
     let outcome = Box::pin(perform(site, checked, caller, notices)).await?;
     outcome.result
+}
+
+/// Read what both eras have. `offers`: whether there is anything that a method could be about.
+///
+/// # Errors
+/// -32601 if the method is none of them; -32602, naming the member.
+pub(crate) fn read(
+    offers: impl Fn(Method) -> bool,
+    request: Request,
+    features: ClientFeatures,
+    log_level: Option<LogLevel>,
+) -> Result<(Checked, Meta), WireError> {
+    let method = Method::parse(&request.method)
+        .filter(|method| method.is_in_sessions() && offers(*method))
+        .ok_or_else(|| WireError::unknown_method(&request.method))?;
+    let meta = Meta::in_session(&request.meta, features, log_level)?;
+    Ok((without_rounds(shape(method, request)?), meta))
 }
 
 /// There the client is asked while a call goes on, so a request brings no answers.
