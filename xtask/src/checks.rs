@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use crate::clock::Stopwatch;
 use crate::host::{self, Profile};
 use crate::toolchain::Choice;
-use crate::{bench, clients, conformance, guests, place, process, strangers, tools};
+use crate::{bench, clients, conformance, fuzz, guests, place, process, strangers, tools};
 
 /// One check. The order is the one they run in: what is quick to fail goes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -34,6 +34,8 @@ pub(crate) enum Check {
     Docs,
     /// The official conformance suite
     Conformance,
+    /// The fuzz targets, for some seconds each
+    Fuzz,
 }
 
 /// Run the named checks, or all if none is named, up to the first that fails.
@@ -90,14 +92,23 @@ impl Check {
             Self::Counts => bench::counts(false),
             Self::Docs => docs(),
             Self::Conformance => conformance::run(&conformance::Arguments::default()),
+            Self::Fuzz => fuzz::check(),
         }
     }
 }
 
-/// The manifests of the workspaces beside the host's.
-fn beside() -> Vec<PathBuf> {
+/// The manifests of the workspaces beside the host's that do without its dependencies.
+fn small() -> Vec<PathBuf> {
     let mut manifests = guests::manifests();
     manifests.push(strangers::manifest());
+    manifests
+}
+
+/// The manifests of all workspaces beside the host's. The fuzz targets are a line each; to lint, test or document them would be to
+/// compile the guests' engine once more, and what they call is linted and tested with the host.
+fn beside() -> Vec<PathBuf> {
+    let mut manifests = small();
+    manifests.push(fuzz::manifest());
     manifests
 }
 
@@ -125,7 +136,7 @@ fn clippy() -> Result<()> {
     let lints = ["--", "-D", "warnings"];
     let mut cargo = process::cargo(&["clippy", "--workspace", "--all-targets"]);
     process::run(cargo.args(lints))?;
-    for manifest in beside() {
+    for manifest in small() {
         let mut cargo = natively(&["clippy", "--workspace", "--all-targets"], &manifest);
         process::run(cargo.args(lints))?;
     }
@@ -160,7 +171,7 @@ fn deny() -> Result<()> {
         process::run(&mut deny)
     };
     check(&place::root().join("Cargo.toml"), "--deny")?;
-    // The guests have fewer dependencies, so not every entry is theirs.
+    // Those have other dependencies, so not every entry is theirs.
     for manifest in beside() {
         check(&manifest, "--allow")?;
     }
@@ -186,7 +197,7 @@ fn tests() -> Result<()> {
     ];
     process::run(&mut process::cargo(&engines))?;
     process::run(&mut process::cargo(&["test", "--workspace"]))?;
-    for manifest in beside() {
+    for manifest in small() {
         process::run(&mut natively(&["test", "--workspace"], &manifest))?;
     }
     Ok(())
@@ -204,7 +215,7 @@ fn docs() -> Result<()> {
     let arguments = ["doc", "--workspace", "--no-deps"];
     let document = |cargo: &mut Command| process::run(cargo.env("RUSTDOCFLAGS", "-D warnings"));
     document(&mut process::cargo(&arguments))?;
-    for manifest in beside() {
+    for manifest in small() {
         document(&mut natively(&arguments, &manifest))?;
     }
     Ok(())
