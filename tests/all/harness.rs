@@ -1,6 +1,8 @@
 //! The judge can say no: without this, a judge that lets everything through would not be noticed.
 
 use longshore_tests::client::Message;
+use longshore_tests::era::judge_lines;
+use longshore_tests::legacy::{LATEST, initialize};
 use longshore_tests::schema;
 use serde_json::{Value, json};
 
@@ -167,4 +169,110 @@ fn wrong_requests_do_not() {
             message.json()
         );
     }
+}
+
+/// What a client says on a pipe, in both eras.
+fn said() -> Vec<Value> {
+    vec![
+        Message::new("tools/list").id("modern").json().clone(),
+        Message::call("t", json!({}))
+            .id("told")
+            .progress("p")
+            .json()
+            .clone(),
+        initialize(LATEST, &json!({})),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": "older", "method": "tools/list" }),
+        json!({ "jsonrpc": "2.0", "id": "loose", "method": "tools/call", "params": { "name": "t", "arguments": {} } }),
+    ]
+}
+
+fn begun() -> Value {
+    json!({
+        "jsonrpc": "2.0", "id": 0,
+        "result": {
+            "protocolVersion": LATEST, "capabilities": {},
+            "serverInfo": { "name": "n", "version": "1" },
+        },
+    })
+}
+
+fn heard(came: &[Value]) -> Result<Vec<String>, String> {
+    let lines = |messages: &[Value]| {
+        messages
+            .iter()
+            .map(|message| format!("{message}\n"))
+            .collect::<String>()
+    };
+    judge_lines(&lines(&said()), &lines(came))
+}
+
+fn older(id: &str, result: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "id": id, "result": result })
+}
+
+fn told_of(method: &str, params: &Value) -> Value {
+    json!({ "jsonrpc": "2.0", "method": method, "params": params })
+}
+
+#[test]
+fn right_messages_of_a_pipe_pass() {
+    let progress = told_of(
+        "notifications/progress",
+        &json!({ "progressToken": "p", "progress": 1 }),
+    );
+    let changed = told_of("notifications/tools/list_changed", &json!({}));
+    let refused = json!({ "jsonrpc": "2.0", "error": { "code": -32700, "message": "m" } });
+    let roots = json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" });
+    let called = older("loose", &json!({ "content": [] }));
+    let listed = older("older", &json!({ "tools": [] }));
+    let methods = heard(&[progress, begun(), changed, refused, roots, called, listed]).unwrap();
+    assert_eq!(methods.len(), said().len());
+}
+
+#[test]
+fn wrong_messages_of_a_pipe_do_not() {
+    let changed = told_of("notifications/tools/list_changed", &json!({}));
+    let roots = json!({ "jsonrpc": "2.0", "id": 1, "method": "roots/list" });
+    let task = json!({ "taskId": "t", "status": "working", "ttl": 1, "createdAt": "2026-01-01T00:00:00Z", "lastUpdatedAt": "2026-01-01T00:00:00Z" });
+    for came in [
+        // Before there is a session.
+        vec![changed],
+        vec![roots],
+        vec![told_of(
+            "notifications/message",
+            &json!({ "level": "info", "data": 1 }),
+        )],
+        // Within one.
+        vec![
+            begun(),
+            told_of(
+                "notifications/progress",
+                &json!({ "progressToken": "q", "progress": 1 }),
+            ),
+        ],
+        vec![begun(), told_of("notifications/tasks/status", &task)],
+        vec![begun(), told_of("notifications/no_such", &json!({}))],
+        vec![begun(), older("older", &json!({}))],
+        vec![
+            begun(),
+            older("older", &json!({ "tools": [], "resultType": "complete" })),
+        ],
+        vec![begun(), older("unasked", &json!({}))],
+        // An answer of the wrong era, each way.
+        vec![begun(), older("modern", &json!({ "tools": [] }))],
+        vec![
+            begun(),
+            json!({ "jsonrpc": "2.0", "id": "older", "error": { "code": -32021, "message": "m" } }),
+        ],
+    ] {
+        assert!(heard(&came).is_err(), "{came:#?}");
+    }
+    // A request that is served was right itself.
+    let wrong =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": { "arguments": [] } });
+    let mut raw = wrong.to_string();
+    raw.push('\n');
+    let served = older("1", &json!({ "content": [] })).to_string();
+    assert!(judge_lines(&raw, &served).is_err());
 }

@@ -2,6 +2,7 @@
 
 use longshore_tests::client::{Message, VERSION};
 use longshore_tests::machine::{cpu_ticks, descriptors, resident_bytes};
+use longshore_tests::schema;
 use longshore_tests::server::{FIXTURES, HOSTILE, Home, Server, VERSION_A, VERSION_B, component};
 use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
@@ -270,7 +271,9 @@ async fn crowd(address: SocketAddr, calls: u32) -> (u32, u32) {
                 let _ = body.flow_control().release_capacity(piece.len());
                 answer.extend(piece);
             }
-            serde_json::from_slice::<Value>(&answer).unwrap()
+            let answer: Value = serde_json::from_slice(&answer).unwrap();
+            schema::reply("tools/call", &answer).unwrap();
+            answer
         }));
     }
     let (mut slept, mut busy) = (0, 0);

@@ -67,7 +67,7 @@ impl Swaps {
     /// Calls, and sees to it that the answer is of a version that was served meanwhile. `None`: the file was away.
     fn call(&self, connection: &mut Connection, bytes: &[u8]) -> Option<(Value, Vec<String>)> {
         let from = self.listed.load(Ordering::SeqCst);
-        let reply = exchange(connection, bytes);
+        let reply = exchange(connection, "tools/call", bytes);
         let to = self.begun.load(Ordering::SeqCst);
         self.calls.fetch_add(1, Ordering::Relaxed);
         if let Some(result) = reply.get("result") {
@@ -103,7 +103,7 @@ impl Swaps {
             let poll = Message::task("tasks/get", id).bytes(server.address());
             let text = wait_for("a task", PATIENCE, || {
                 sleep(10 * PAUSE);
-                let task = &exchange(&mut connection, &poll)["result"];
+                let task = &exchange(&mut connection, "tasks/get", &poll)["result"];
                 assert!(["working", "completed"].contains(&task["status"].as_str().unwrap()));
                 (task["status"] == "completed").then(|| text_of(&task["result"]).to_owned())
             });
@@ -142,10 +142,9 @@ impl Swaps {
     }
 }
 
-fn exchange(connection: &mut Connection, bytes: &[u8]) -> Value {
+fn exchange(connection: &mut Connection, method: &str, bytes: &[u8]) -> Value {
     connection.write(bytes).unwrap();
-    let (_, body) = connection.plain_reply().unwrap();
-    serde_json::from_slice(&body).unwrap()
+    connection.reply(method).unwrap().response().clone()
 }
 
 fn description(server: &Server) -> Option<String> {

@@ -1,10 +1,12 @@
 //! A client of the versions that begin with a handshake, over HTTP: its session, its requests, its streams.
 //!
-//! Every message that comes is judged by the schema of the version.
+//! Every message that comes is judged by the schema of the version, and every request that is served.
 
 use crate::client::Connection;
+use crate::era::Said;
 use crate::http::{Body, Head};
-use crate::schema::{Source, Verdict, fits, must, without};
+use crate::legacy_schema::revision;
+use crate::schema::Source;
 use crate::server::Server;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -26,7 +28,9 @@ pub fn asks_all() -> Value {
 pub struct Raw {
     verb: &'static str,
     headers: Vec<(&'static str, String)>,
-    body: String,
+    message: Option<Value>,
+    /// The version of its session.
+    session: Source,
 }
 
 impl Raw {
@@ -36,14 +40,15 @@ impl Raw {
         Self {
             verb,
             headers: vec![("Accept", accept)],
-            body: String::new(),
+            message: None,
+            session: Source::Latest,
         }
     }
 
     /// A POST of a message.
     pub fn post(message: &Value) -> Self {
         let mut raw = Self::new("POST").header("Content-Type", "application/json");
-        raw.body = message.to_string();
+        raw.message = Some(message.clone());
         raw
     }
 
@@ -59,12 +64,9 @@ impl Raw {
         for (name, value) in &self.headers {
             let _ = write!(text, "{name}: {value}\r\n");
         }
-        let _ = write!(
-            text,
-            "Content-Length: {}\r\n\r\n{}",
-            self.body.len(),
-            self.body
-        );
+        let body = self.message.as_ref().map(Value::to_string);
+        let body = body.unwrap_or_default();
+        let _ = write!(text, "Content-Length: {}\r\n\r\n{body}", body.len());
         text.into_bytes()
     }
 
@@ -75,7 +77,18 @@ impl Raw {
     pub fn send(&self, server: &Server) -> Incoming {
         let mut connection = server.connect();
         connection.write(&self.bytes(server.address())).unwrap();
-        Incoming::read(connection).unwrap()
+        Incoming::read(connection, self.said(), self.session).unwrap()
+    }
+
+    fn said(&self) -> Said {
+        let mut said = self.message.as_ref().map(Said::of).unwrap_or_default();
+        let mut headers = self.headers.iter();
+        let version = headers.find(|(name, _)| *name == "MCP-Protocol-Version");
+        let is_other = |version: &str| ![EARLIER, LATEST].contains(&version);
+        // Who names another version is refused, in the words of the modern era; a handshake names its own.
+        said.is_modern |=
+            said.method != "initialize" && version.is_some_and(|(_, text)| is_other(text));
+        said
     }
 }
 
@@ -89,10 +102,12 @@ pub struct Incoming {
     text: String,
     /// The id of the last event that was read.
     pub last_id: Option<String>,
+    said: Said,
+    session: Source,
 }
 
 impl Incoming {
-    fn read(mut connection: Connection) -> io::Result<Self> {
+    fn read(mut connection: Connection, said: Said, session: Source) -> io::Result<Self> {
         let head = connection.head()?;
         let body = Body::of_response(&head);
         Ok(Self {
@@ -101,6 +116,8 @@ impl Incoming {
             body,
             text: String::new(),
             last_id: None,
+            said,
+            session,
         })
     }
 
@@ -129,22 +146,34 @@ impl Incoming {
     /// The next message, of an event or alone; none at the end.
     ///
     /// # Panics
-    /// If the connection fails, or what comes is no JSON.
+    /// If the connection fails, what comes is no JSON, or the schemas find a fault.
     pub fn message(&mut self) -> Option<Value> {
         if !self.is_stream() {
             let text = self.text();
-            return (!text.is_empty()).then(|| serde_json::from_str(&text).unwrap());
+            return (!text.is_empty()).then(|| self.judged(&text));
         }
         loop {
             while let Some(end) = self.text.find("\n\n") {
                 let event: String = self.text.drain(..end + 2).collect();
                 if let Some(data) = self.take(&event) {
-                    return Some(serde_json::from_str(&data).unwrap());
+                    return Some(self.judged(&data));
                 }
             }
             let piece = self.connection.piece(&mut self.body).unwrap()?;
             self.text += &piece;
         }
+    }
+
+    fn judged(&mut self, text: &str) -> Value {
+        let message: Value = serde_json::from_str(text).unwrap();
+        let agreed = message["result"]["protocolVersion"].as_str();
+        if let ("initialize", Some(agreed)) = (self.said.method.as_str(), agreed) {
+            self.session = revision(agreed);
+        }
+        if let Err(fault) = self.said.reply(self.session, &message) {
+            panic!("{:?}, reply to {}: {fault}", self.session, self.said.method);
+        }
+        message
     }
 
     fn take(&mut self, event: &str) -> Option<String> {
@@ -169,7 +198,6 @@ impl Incoming {
 #[derive(Debug)]
 pub struct Session<'a> {
     server: &'a Server,
-    source: Source,
     revision: &'static str,
     /// Its id.
     pub id: String,
@@ -219,17 +247,11 @@ impl<'a> Session<'a> {
         assert!(id.bytes().all(|byte| byte.is_ascii_graphic()), "{id:?}");
         let session = Self {
             server,
-            source: if revision == EARLIER {
-                Source::Earlier
-            } else {
-                Source::Latest
-            },
             revision,
             id,
             initialized: message["result"].clone(),
             token: token.map(str::to_owned),
         };
-        session.judge("initialize", &message);
         assert_eq!(session.initialized["protocolVersion"], revision);
         let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
         assert_eq!(session.raw(&ready).send(server).status(), 202);
@@ -244,7 +266,8 @@ impl<'a> Session<'a> {
     /// A request with the headers of the session.
     pub fn with_headers(&self, raw: Raw) -> Raw {
         let raw = raw.header("Mcp-Session-Id", &self.id);
-        let raw = raw.header("MCP-Protocol-Version", self.revision);
+        let mut raw = raw.header("MCP-Protocol-Version", self.revision);
+        raw.session = revision(self.revision);
         match &self.token {
             Some(token) => raw.header("Authorization", &format!("Bearer {token}")),
             None => raw,
@@ -290,9 +313,10 @@ impl<'a> Session<'a> {
         mut incoming: Incoming,
         mut answer: impl FnMut(&str, &Value) -> Value,
     ) -> (Value, Vec<Value>) {
+        // On a stream that is come back to, nothing else says it.
+        method.clone_into(&mut incoming.said.method);
         let mut others = Vec::new();
         while let Some(message) = incoming.message() {
-            self.judge(method, &message);
             match (message["method"].as_str(), message.get("id")) {
                 (Some(asked), Some(id)) => {
                     let mut reply = answer(asked, &message["params"]);
@@ -349,87 +373,4 @@ impl<'a> Session<'a> {
         let raw = self.with_headers(Raw::new("DELETE"));
         raw.send(self.server).status()
     }
-
-    /// Judges what the server said in reply to this method.
-    ///
-    /// # Panics
-    /// If it is not of the version.
-    pub fn judge(&self, method: &str, message: &Value) {
-        if let Err(fault) = judge(self.source, method, message) {
-            panic!("{} of {method}: {fault}", self.revision);
-        }
-    }
-}
-
-/// Judges what a client of the later version says: a request, a notification, or the answer to a question.
-///
-/// # Errors
-/// What is wrong.
-pub fn said(message: &Value) -> Verdict {
-    let kind = match (message.get("method"), message.get("id")) {
-        (None, _) => "JSONRPCResponse",
-        (_, None) => "JSONRPCNotification",
-        _ => "ClientRequest",
-    };
-    fits(Source::Latest, kind, message)
-}
-
-/// Judges what a server says in a session of this version.
-///
-/// # Errors
-/// What is wrong.
-pub fn verdict(revision: &str, method: &str, message: &Value) -> Verdict {
-    let source = if revision == EARLIER {
-        Source::Earlier
-    } else {
-        Source::Latest
-    };
-    judge(source, method, message)
-}
-
-fn judge(source: Source, method: &str, message: &Value) -> Verdict {
-    let earlier = source == Source::Earlier;
-    if message.get("method").is_some() {
-        let kind = match message.get("id") {
-            Some(_) => "ServerRequest",
-            None => "ServerNotification",
-        };
-        return fits(source, kind, message);
-    }
-    if let Some(error) = message.get("error") {
-        let modern = matches!(error["code"].as_i64(), Some(-32022..=-32020));
-        must(!modern, "a code of the modern wire", error)?;
-        let kind = if earlier {
-            "JSONRPCError"
-        } else {
-            "JSONRPCErrorResponse"
-        };
-        return fits(source, kind, message);
-    }
-    let kind = if earlier {
-        "JSONRPCResponse"
-    } else {
-        "JSONRPCResultResponse"
-    };
-    fits(source, kind, message)?;
-    let result = &message["result"];
-    without(result, &["resultType", "ttlMs", "cacheScope", "task"])?;
-    let info = result.pointer("/_meta/io.modelcontextprotocol~1serverInfo");
-    must(info.is_none(), "serverInfo in `_meta`", result)?;
-    let name = match method {
-        "initialize" => "InitializeResult",
-        "tools/list" => "ListToolsResult",
-        "tools/call" => "CallToolResult",
-        "prompts/list" => "ListPromptsResult",
-        "prompts/get" => "GetPromptResult",
-        "resources/list" => "ListResourcesResult",
-        "resources/templates/list" => "ListResourceTemplatesResult",
-        "resources/read" => "ReadResourceResult",
-        "completion/complete" => "CompleteResult",
-        "ping" | "logging/setLevel" | "resources/subscribe" | "resources/unsubscribe" => {
-            return must(*result == json!({}), "not an empty object", result);
-        }
-        _ => return Ok(()),
-    };
-    fits(source, name, result)
 }

@@ -10,13 +10,14 @@
 
 pub mod archive;
 pub mod client;
+pub mod era;
 mod home;
 pub mod http;
 pub mod legacy;
+mod legacy_schema;
 pub mod machine;
 mod message;
 pub mod origin;
-mod overheard;
 pub mod relay;
 pub mod save;
 pub mod schema;

@@ -1,10 +1,8 @@
 //! Listens to a client that nobody here wrote, over standard input and output: what it starts in place of `longshore` passes every
 //! byte on and keeps a copy, to be judged at the end.
 
+use crate::era::judge_lines;
 use crate::home::Home;
-use crate::overheard::Said;
-use serde_json::Value;
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::process::Command;
@@ -71,40 +69,10 @@ impl Relay {
             if sent.extension().is_some_and(|ending| ending == "in") {
                 let received = fs::read_to_string(sent.with_extension("out")).unwrap();
                 let sent = fs::read_to_string(&sent).unwrap();
-                methods.extend(judge_lines(&sent, &received));
+                let judged = judge_lines(&sent, &received);
+                methods.extend(judged.unwrap_or_else(|fault| panic!("{fault}")));
             }
         }
         methods
     }
-}
-
-fn judge_lines(sent: &str, received: &str) -> Vec<String> {
-    let (mut asked, mut methods) = (HashMap::new(), Vec::new());
-    for line in sent.lines() {
-        let message: Value = serde_json::from_str(line).unwrap();
-        let said = Said::judge(&message);
-        methods.push(said.method.clone());
-        if let Some(id) = message.get("id") {
-            asked.insert(id.to_string(), said);
-        }
-    }
-    for line in received.lines() {
-        let message: Value =
-            serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
-        let answered = message
-            .get("id")
-            .filter(|_| message.get("method").is_none());
-        let said = answered.and_then(|id| asked.get(&id.to_string()));
-        let verdict = match said {
-            Some(said) => said.verdict(&message),
-            // Nothing says on which wire a notification is.
-            None => {
-                let mut all = asked.values().map(|said| said.verdict(&message));
-                all.find(Result::is_ok)
-                    .unwrap_or_else(|| Err(format!("of no wire: {message:#}")))
-            }
-        };
-        verdict.unwrap_or_else(|fault| panic!("{fault}"));
-    }
-    methods
 }

@@ -1,12 +1,11 @@
 //! The real `longshore stdio`, as a process: lines in, lines out.
 //!
-//! Every line that comes must be one JSON-RPC message; modern answers are judged by the schemas.
+//! Every line that comes must be one JSON-RPC message, and is judged by the schema of its era.
 
+use crate::era::{Pipe, Said};
 use crate::home::Home;
-use crate::schema;
 use crate::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
-use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -23,8 +22,7 @@ pub struct StdioServer {
     input: Option<ChildStdin>,
     lines: Receiver<String>,
     log: Arc<Mutex<String>>,
-    /// Methods of modern requests by id, to judge their answers by.
-    asked: HashMap<String, String>,
+    pipe: Pipe,
 }
 
 impl StdioServer {
@@ -58,7 +56,7 @@ impl StdioServer {
             child,
             lines,
             log,
-            asked: HashMap::new(),
+            pipe: Pipe::default(),
         }
     }
 
@@ -80,6 +78,11 @@ impl StdioServer {
     /// # Panics
     /// If the server does not read.
     pub fn write(&mut self, bytes: &[u8]) {
+        for line in bytes.split(|byte| *byte == b'\n') {
+            if let Ok(message) = serde_json::from_slice(line) {
+                self.pipe.sent(Said::of(&message));
+            }
+        }
         let input = self.input.as_mut().unwrap();
         input.write_all(bytes).unwrap();
         input.flush().unwrap();
@@ -90,12 +93,6 @@ impl StdioServer {
     /// # Panics
     /// If the server does not read.
     pub fn send(&mut self, message: &Value) {
-        let modern = message.pointer("/params/_meta/io.modelcontextprotocol~1protocolVersion");
-        if let (Some(id), Some(method), Some(_)) =
-            (message.get("id"), message["method"].as_str(), modern)
-        {
-            self.asked.insert(id.to_string(), method.to_owned());
-        }
         self.write(format!("{message}\n").as_bytes());
     }
 
@@ -124,13 +121,8 @@ impl StdioServer {
         let message: Value =
             serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line:?}"));
         assert_eq!(message["jsonrpc"], "2.0", "{message:#}");
-        if let Some(method) = message
-            .get("id")
-            .and_then(|id| self.asked.get(&id.to_string()))
-            && message.get("method").is_none()
-            && let Err(fault) = schema::reply(method, &message)
-        {
-            panic!("reply to {method}: {fault}");
+        if let Err(fault) = self.pipe.came(&message) {
+            panic!("the server's message: {fault}");
         }
         message
     }

@@ -1,8 +1,9 @@
 //! Listens to a client that nobody here wrote: a proxy that passes every byte on and keeps a copy, to be judged at the end.
 
 use crate::client::messages_of;
+use crate::era::Said;
 use crate::http::{Body, Head};
-use crate::overheard::Said;
+use crate::schema::Source;
 use std::io::{self, BufRead, BufReader, Cursor, ErrorKind, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -85,7 +86,10 @@ fn judge_connection(sent: Vec<u8>, received: Vec<u8>) -> io::Result<Vec<String>>
         let body = Body::of_request(&head).read_all(&mut sent)?;
         // GET and DELETE are of a session, and say nothing more.
         let said = if head.start.starts_with("POST ") {
-            Said::judge(&serde_json::from_slice(&body)?)
+            let said = Said::of(&serde_json::from_slice(&body)?);
+            let verdict = said.verdict(Source::Latest);
+            verdict.unwrap_or_else(|fault| panic!("the client's message: {fault}"));
+            said
         } else {
             Said::default()
         };
@@ -97,7 +101,7 @@ fn judge_connection(sent: Vec<u8>, received: Vec<u8>) -> io::Result<Vec<String>>
         let streamed = head.header("content-type") == Some("text/event-stream");
         if is_whole || streamed {
             for message in messages_of(&head, &body) {
-                said.verdict(&message)
+                said.reply(Source::Latest, &message)
                     .unwrap_or_else(|fault| panic!("reply to {}: {fault}", said.method));
             }
         }
