@@ -1,14 +1,16 @@
 //! Answers that nobody reads: who does not take them loses them after a while, and others lose nothing.
 
 use longshore_tests::client::{Message, VERSION};
+use longshore_tests::schema;
 use longshore_tests::server::{FIXTURES, Server, VERSION_A};
-use longshore_tests::wait::PATIENCE;
-use serde_json::json;
+use longshore_tests::wait::{PATIENCE, wait_for};
+use serde_json::{Value, json};
 use std::io::{Cursor, ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
-use tokio::task::JoinSet;
+use tokio::task::{JoinSet, spawn_blocking};
 use tokio::time::timeout;
 
 const SHORT: &str = "[http]\nwrite_timeout_ms = 1000\n";
@@ -110,14 +112,23 @@ async fn end(body: &mut h2::RecvStream) -> Option<h2::Reason> {
     None
 }
 
-/// Reads until a text has come.
-async fn read_until(body: &mut h2::RecvStream, text: &str) {
+/// Reads until a text has come; all that came.
+async fn read_until(body: &mut h2::RecvStream, text: &str) -> String {
     let mut read = Vec::new();
     while !String::from_utf8_lossy(&read).contains(text) {
         let piece = body.data().await.expect("more is to come").unwrap();
         body.flow_control().release_capacity(piece.len()).unwrap();
         read.extend(piece);
     }
+    String::from_utf8(read).unwrap()
+}
+
+/// The message of a body, or of the one event in it.
+fn judged(method: &str, text: &str) -> Value {
+    let data = text.lines().find_map(|line| line.strip_prefix("data: "));
+    let message = serde_json::from_str(data.unwrap_or(text)).unwrap();
+    schema::reply(method, &message).unwrap();
+    message
 }
 
 #[tokio::test]
@@ -141,18 +152,67 @@ async fn an_http2_stream_that_nobody_reads_is_reset() {
 }
 
 #[tokio::test]
+async fn a_task_whose_handle_was_not_read_is_cancelled() {
+    let settings = "[tasks]\nopen_per_principal_max = 1\n";
+    let server = Arc::new(Server::start(&[FIXTURES], settings));
+    let client = client(server.address(), 0).await;
+    let make = Message::call("sleep_required", json!({ "ms": 60_000 })).tasks();
+    let handle = send(&client, &make).await;
+    let (other, maker) = (make.clone(), Arc::clone(&server));
+    let busy = spawn_blocking(move || maker.send(&other)).await.unwrap();
+    assert_eq!(busy.code(), -32603, "{busy:?}");
+    // Nobody reads it any more: its stream is reset.
+    drop(handle);
+    let another = spawn_blocking(move || {
+        wait_for("the task to make room", PATIENCE, || {
+            let reply = server.send(&make);
+            reply.response().get("result").is_some().then_some(())
+        });
+        server.log()
+    });
+    let log = another.await.unwrap();
+    assert!(log.contains("went away before it had the handle"), "{log}");
+}
+
+/// Some clients reset a stream when they have what they want, and do not wait for its end.
+#[tokio::test]
+async fn a_task_whose_handle_was_read_goes_on() {
+    let server = Arc::new(Server::start(&[FIXTURES], ""));
+    let make = Message::call("sleep_required", json!({ "ms": 60_000 })).tasks();
+    let client = client(server.address(), 65_535).await;
+    let mut ids = Vec::new();
+    for _ in 0..30 {
+        let mut body = send(&client, &make).await;
+        let handle = read_until(&mut body, "}}}").await;
+        let handle = judged("tools/call", &handle);
+        ids.push(handle["result"]["taskId"].as_str().unwrap().to_owned());
+    }
+    drop(client);
+    let seen = spawn_blocking(move || {
+        for id in ids {
+            assert_eq!(server.task(&id).get()["status"], "working");
+        }
+        server.log()
+    });
+    let log = seen.await.unwrap();
+    assert!(!log.contains("went away before it had the handle"), "{log}");
+}
+
+#[tokio::test]
 async fn the_other_streams_of_an_http2_connection_go_on() {
     let server = Server::start(&[FIXTURES], SHORT);
     let client = client(server.address(), 65_535).await;
     let mut quiet = send(&client, &listen()).await;
-    read_until(&mut quiet, "acknowledged").await;
+    let granted = read_until(&mut quiet, "\n\n").await;
+    judged("subscriptions/listen", &granted);
     let mut unread = send(&client, &echo(LARGE)).await;
     let reason = timeout(PATIENCE, end(&mut unread)).await;
     assert_eq!(reason.unwrap(), Some(h2::Reason::CANCEL));
     let mut read = send(&client, &echo(LARGE)).await;
-    let all = timeout(PATIENCE, read_until(&mut read, r#""jsonrpc""#)).await;
-    all.expect("the answer");
+    let all = timeout(PATIENCE, read_until(&mut read, "}}}")).await;
+    judged("tools/call", &all.expect("the answer"));
     server.home.install(VERSION_A);
-    let change = read_until(&mut quiet, "notifications/tools/list_changed");
-    timeout(PATIENCE, change).await.expect("the change");
+    let change = read_until(&mut quiet, "\n\n");
+    let change = timeout(PATIENCE, change).await.expect("the change");
+    judged("subscriptions/listen", &change);
 }

@@ -4,6 +4,7 @@
 //! does not read makes the call wait, until that has taken too long (`patience`).
 
 use super::media::Accept;
+use super::patience::has_left;
 use crate::call::Undelivered;
 use crate::outcome::{Notices, Outcome};
 use crate::wire::{WireError, rpc};
@@ -175,16 +176,23 @@ impl Answer {
         self.undelivered = outcome.undelivered;
     }
 
-    /// Take the first of the queue. With the last one the handle is on its way: from here on the connection writes it.
+    /// Take the first of the queue. With the last one the handle is on its way: from here on the connection writes it, and only
+    /// on HTTP/2 it is known when it has left.
     fn take(&mut self) -> Option<Bytes> {
         let bytes = self.queue.pop_front()?;
+        if has_left().is_none() {
+            self.deliver();
+        }
+        Some(bytes)
+    }
+
+    fn deliver(&mut self) {
         if self.queue.is_empty()
             && self.live.is_none()
             && let Some(undelivered) = self.undelivered.take()
         {
             undelivered.delivered();
         }
-        Some(bytes)
     }
 
     /// Move the call on; ready when there is something to write, or nothing more will come.
@@ -215,6 +223,14 @@ impl Answer {
             Poll::Pending
         } else {
             Poll::Ready(())
+        }
+    }
+}
+
+impl Drop for Answer {
+    fn drop(&mut self) {
+        if has_left() == Some(true) {
+            self.deliver();
         }
     }
 }

@@ -194,7 +194,14 @@ pub(super) fn in_pieces(response: Response) -> Response {
     Response::from_parts(head, Body::from_stream(pieces))
 }
 
-/// A piece of an answer, which is dropped when it has been written.
+/// Whether all that was handed out of an answer has left. `None` elsewhere than in the task of an HTTP/2 stream, where it cannot be
+/// known.
+pub(super) fn has_left() -> Option<bool> {
+    ON_ITS_WAY.try_with(|on_its_way| !*on_its_way.borrow()).ok()
+}
+
+/// A piece of an answer. The connection drops it when it has been written; the task of its stream, when that ends before the
+/// connection has it.
 struct Piece {
     bytes: Bytes,
     on_its_way: watch::Sender<bool>,
@@ -208,7 +215,9 @@ impl AsRef<[u8]> for Piece {
 
 impl Drop for Piece {
     fn drop(&mut self) {
-        self.on_its_way.send_replace(false);
+        if has_left().is_none() {
+            self.on_its_way.send_replace(false);
+        }
     }
 }
 
@@ -252,6 +261,15 @@ mod tests {
         assert_eq!(reader.await.unwrap(), [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]);
     }
 
+    /// As a connection does, which has a task of its own.
+    async fn write(piece: Bytes, takes: Duration) {
+        let writing = tokio::spawn(async move {
+            pause(takes).await;
+            drop(piece);
+        });
+        writing.await.unwrap();
+    }
+
     /// The task of a stream that reads an answer of so many pieces and keeps each for so long; how many it has read, and 100 more
     /// for the end.
     async fn read(pieces: usize, keeps: Duration) -> usize {
@@ -264,8 +282,7 @@ mod tests {
                 let piece = piece.unwrap().into_data().unwrap();
                 assert_eq!(piece.len(), PIECE_BYTES);
                 counts.fetch_add(1, Ordering::Relaxed);
-                pause(keeps).await;
-                drop(piece);
+                write(piece, keeps).await;
                 // Silence is no fault of the client's.
                 pause(PATIENCE * 3).await;
             }
@@ -295,10 +312,25 @@ mod tests {
                 assert_eq!(piece.len(), length);
                 let next = timeout(NEARLY, body.frame()).await;
                 assert!(next.is_err(), "{next:?}");
+                write(piece, Duration::ZERO).await;
             }
             assert!(body.frame().await.is_none());
         };
         watched(stream, PATIENCE).await;
+    }
+
+    #[tokio::test]
+    async fn a_piece_that_the_connection_never_had_has_not_left() {
+        let stream = async {
+            assert_eq!(has_left(), Some(true));
+            let mut body = in_pieces(Response::new(Body::from("answer"))).into_body();
+            let piece = body.frame().await.unwrap().unwrap().into_data().unwrap();
+            assert_eq!(has_left(), Some(false));
+            drop(piece);
+            assert_eq!(has_left(), Some(false));
+        };
+        watched(stream, PATIENCE).await;
+        assert_eq!(has_left(), None);
     }
 
     #[tokio::test]
