@@ -90,7 +90,7 @@ fn p19_structured_content_fits_its_schema_or_is_no_success() {
         let wrong = give(arguments);
         assert_eq!(wrong.result()["isError"], true, "{wrong:?}");
         assert_eq!(wrong.result().get("structuredContent"), None);
-        assert!(wrong.text().contains("structure"), "{}", wrong.text());
+        assert!(wrong.text().contains("tool structure"), "{}", wrong.text());
     }
 }
 
@@ -142,26 +142,33 @@ fn p19_a_text_copy_stands_behind_the_guests_own_words_in_both_eras() {
     }
 }
 
+/// What is left of the `_meta` that the plugin gives.
+fn kept() -> Value {
+    json!({ "example.com/kept": 7 })
+}
+
+/// Only the harmless ones of the keys and pictures that it gives.
+fn check_kept(defined: &Value) {
+    assert_eq!(defined["_meta"], kept(), "{defined:#}");
+    let icons = defined["icons"].as_array().unwrap().iter();
+    let sources: Vec<_> = icons.map(|icon| &icon["src"]).collect();
+    let harmless = ["https://example.com/icon.png", "data:image/png;base64,AA=="];
+    assert_eq!(sources, harmless, "{defined:#}");
+}
+
 #[test]
 fn reserved_keys_and_unsafe_pictures_do_not_get_out() {
     let server = Server::start(&[HOSTILE], "");
-    let reply = server.send(&Message::new("tools/list"));
-    let tools = reply.result()["tools"].as_array().unwrap();
-    let tool = tools
-        .iter()
-        .find(|tool| tool["name"] == "reserved")
-        .unwrap();
-    assert_eq!(tool["_meta"], json!({ "example.com/kept": 7 }));
-    let sources: Vec<_> = tool["icons"]
-        .as_array()
-        .unwrap()
-        .iter()
-        .map(|icon| &icon["src"])
-        .collect();
-    assert_eq!(
-        sources,
-        ["https://example.com/icon.png", "data:image/png;base64,AA=="]
-    );
+    for (method, member) in [
+        ("tools/list", "tools"),
+        ("prompts/list", "prompts"),
+        ("resources/list", "resources"),
+        ("resources/templates/list", "resourceTemplates"),
+    ] {
+        let reply = server.send(&Message::new(method));
+        let mut listed = reply.result()[member].as_array().unwrap().iter();
+        check_kept(listed.find(|entry| entry["name"] == "reserved").unwrap());
+    }
     let reply = server.call("reserved", json!({}));
     let meta = reply.result()["_meta"].as_object().unwrap();
     assert_eq!(
@@ -173,11 +180,38 @@ fn reserved_keys_and_unsafe_pictures_do_not_get_out() {
         (None, &json!(7))
     );
     let block = &reply.result()["content"][0];
-    assert_eq!(block["_meta"], json!({ "example.com/kept": 7 }));
+    assert_eq!(block["_meta"], kept());
     assert_eq!(block["annotations"], json!({}));
     wait_for("a line", PATIENCE, || {
         server.log().contains("dev.mcp/x").then_some(())
     });
+    let blocks = server.call("reserved_blocks", json!({}));
+    let blocks = &blocks.result()["content"];
+    check_kept(&blocks[0]);
+    assert_eq!(
+        (&blocks[1]["_meta"], &blocks[1]["resource"]["_meta"]),
+        (&kept(), &kept())
+    );
+    for uri in ["hostile://reserved", "hostile://reserved/x"] {
+        let read = server.send(&Message::new("resources/read").param("uri", uri));
+        let contents = &read.result()["contents"][0];
+        assert_eq!(
+            (&contents["uri"], &contents["_meta"]),
+            (&json!(uri), &kept())
+        );
+    }
+}
+
+#[test]
+fn a_link_leads_somewhere_or_is_no_result() {
+    let server = Server::start(&[HOSTILE], "");
+    let reply = server.call("bad_link", json!({}));
+    let said = reply.response().to_string();
+    assert!(
+        said.contains("is no URI") && said.contains("bad_link"),
+        "{said}"
+    );
+    assert!(reply.response().get("error").is_some() || reply.result()["isError"] == true);
 }
 
 #[test]

@@ -131,6 +131,7 @@ pub fn prompt<S, H: PromptHandler<S> + 'static>(name: &str, handler: H) -> Promp
         description: None,
         input_schema: H::input_schema,
         icons: Vec::new(),
+        meta: None,
         handle: Box::new(move |arguments| handler.handle(arguments)),
     }
 }
@@ -145,6 +146,7 @@ pub struct Prompt {
     description: Option<String>,
     input_schema: fn() -> Value,
     icons: Vec<Icon>,
+    meta: Option<String>,
     handle: Fill,
 }
 
@@ -178,6 +180,13 @@ impl Prompt {
         self
     }
 
+    /// Sets `_meta`, a JSON object.
+    #[must_use]
+    pub fn meta(mut self, meta: &serde_json::Map<String, Value>) -> Self {
+        self.meta = Some(Value::Object(meta.clone()).to_string());
+        self
+    }
+
     fn definition(&self) -> contract::Prompt {
         let schema = (self.input_schema)();
         let doc = schema["description"].as_str().map(str::to_owned);
@@ -187,7 +196,7 @@ impl Prompt {
             description: self.description.clone().or(doc),
             arguments: self.arguments(&schema),
             icons: self.icons.clone(),
-            meta: None,
+            meta: self.meta.clone(),
         }
     }
 

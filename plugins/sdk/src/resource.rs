@@ -184,6 +184,13 @@ impl Resource {
         self
     }
 
+    /// Sets `_meta`, a JSON object.
+    #[must_use]
+    pub fn meta(mut self, meta: &serde_json::Map<String, Value>) -> Self {
+        self.entry.meta = Some(Value::Object(meta.clone()).to_string());
+        self
+    }
+
     /// Says whom it is meant for, and how much it matters.
     #[must_use]
     pub fn annotated(mut self, annotations: Annotations) -> Self {

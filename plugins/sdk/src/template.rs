@@ -92,6 +92,13 @@ impl Template {
         self
     }
 
+    /// Sets `_meta`, a JSON object.
+    #[must_use]
+    pub fn meta(mut self, meta: &serde_json::Map<String, serde_json::Value>) -> Self {
+        self.entry.meta = Some(serde_json::Value::Object(meta.clone()).to_string());
+        self
+    }
+
     /// Says whom the family is meant for, and how much it matters.
     #[must_use]
     pub fn annotated(mut self, annotations: Annotations) -> Self {

@@ -78,6 +78,9 @@ longshore_plugin::plugin! {
         bad("header_of_number", &with(r#"{"a":{"type":"number","x-mcp-header":"A"}}"#)),
         bad("header_of_items", &with(r#"{"a":{"type":"array","items":{"type":"string","x-mcp-header":"A"}}}"#)),
         definitions::reserved_tool(),
+        tool("reserved_blocks", definitions::reserved_blocks)
+            .description("Gives blocks with reserved keys of `_meta`."),
+        tool("bad_link", definitions::bad_link).description("Gives a link whose URI is none."),
         tool("only_structure", definitions::only_structure)
             .description("Gives structured content, and no text."),
 
@@ -118,6 +121,7 @@ longshore_plugin::plugin! {
     prompts: [
         prompt("big", documents::big).description("Is large."),
         prompt("spin", documents::spin).description("Loops for ever."),
+        definitions::reserved_prompt(),
         prompt("bad", documents::bad_prompt).description("Has a `_meta` that is no JSON."),
     ],
     resources: [
@@ -128,5 +132,7 @@ longshore_plugin::plugin! {
         resource("hostile://bad-meta", "bad meta", documents::bad_meta),
         resource("hostile://bad-media", "bad media", documents::bad_media),
         resource("hostile://empty", "empty", documents::empty),
+        definitions::reserved_resource(),
     ],
+    templates: [definitions::reserved_template()],
 }
