@@ -1,48 +1,48 @@
 //! `longshore stdio`: both eras over two pipes.
 
 use longshore_tests::client::Message;
+use longshore_tests::era::judge_lines;
 use longshore_tests::legacy::{EARLIER, LATEST, asks_all};
 use longshore_tests::server::{FIXTURES, Home, Server, VERSION_A};
 use longshore_tests::stdio::StdioServer;
 use longshore_tests::wait::{PATIENCE, wait_for};
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// How soon an idle server ends, and one with a call that goes on.
-const IDLE_END: Duration = Duration::from_secs(2);
-const BUSY_END: Duration = Duration::from_secs(5);
+pub(crate) const IDLE_END: Duration = Duration::from_secs(2);
+pub(crate) const BUSY_END: Duration = Duration::from_secs(5);
 
-fn modern(id: impl Into<Value>, message: &Message) -> Value {
+pub(crate) fn modern(id: impl Into<Value>, message: &Message) -> Value {
     message.clone().id(id).json().clone()
 }
 
-fn discover(id: impl Into<Value>) -> Value {
+pub(crate) fn discover(id: impl Into<Value>) -> Value {
     modern(id, &Message::new("server/discover"))
 }
 
-fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
+pub(crate) fn call(id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
     modern(id, &Message::call(tool, arguments))
 }
 
-fn request(id: i64, method: &str, params: impl Into<Value>) -> Value {
+pub(crate) fn request(id: i64, method: &str, params: impl Into<Value>) -> Value {
     let params = params.into();
     json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })
 }
 
-fn cancel(id: impl Into<Value>) -> Value {
+pub(crate) fn cancel(id: impl Into<Value>) -> Value {
     let id = id.into();
     json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": id } })
 }
 
-fn text(response: &Value) -> &str {
+pub(crate) fn text(response: &Value) -> &str {
     let text = response["result"]["content"][0]["text"].as_str();
     text.unwrap_or_else(|| panic!("no text: {response:#}"))
 }
 
-fn alive(server: &mut StdioServer) {
+pub(crate) fn alive(server: &mut StdioServer) {
     let (response, _) = server.exchange(&discover("alive"));
     assert!(response["result"].is_object(), "{response:#}");
 }
@@ -134,7 +134,8 @@ fn p16_each_request_is_of_its_own_era_and_capabilities() {
     assert!(listed["result"].get("resultType").is_none());
     let slow = Message::call("sleep", json!({ "ms": 400 }));
     for _ in 0..2 {
-        let task = server.exchange(&modern("t", &slow.clone().tasks())).0;
+        let long = Message::call("sleep", json!({ "ms": 60_000 })).tasks();
+        let task = server.exchange(&modern("t", &long)).0;
         assert_eq!(task["result"]["resultType"], "task", "{task:#}");
         assert_eq!(
             text(&server.exchange(&modern("p", &slow)).0),
@@ -273,129 +274,6 @@ fn p24_an_id_means_one_request_at_a_time() {
 }
 
 #[test]
-fn p26_the_end_of_input_is_the_end() {
-    // Nothing was ever said.
-    let home = Home::new(&[FIXTURES], "");
-    let mut idle = home
-        .subcommand("stdio")
-        .stdin(Stdio::null())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .unwrap();
-    let status = wait_for("the server to end", PATIENCE, || idle.try_wait().unwrap());
-    assert!(status.success());
-    let mut session = StdioServer::start(&[FIXTURES], "");
-    alive(&mut session);
-    session.close_input();
-    assert!(session.ended_within(IDLE_END).success());
-    for tool in ["spin", "sleep"] {
-        let mut busy = StdioServer::start(&[FIXTURES], "");
-        alive(&mut busy);
-        busy.send(&call(1, tool, json!({ "ms": 60_000 })));
-        busy.close_input();
-        assert!(busy.ended_within(BUSY_END).success(), "{tool}");
-    }
-}
-
-#[test]
-fn p26_what_was_asked_last_is_answered() {
-    let mut server = StdioServer::start(&[FIXTURES], "");
-    server.send(&call(1, "sleep", json!({ "ms": 300 })));
-    server.close_input();
-    assert_eq!(text(&server.message()), "slept 300 ms");
-    assert!(server.ended_within(IDLE_END).success());
-}
-
-#[test]
-fn p26_a_call_that_takes_too_long_then_is_told_so_and_a_task_is_made() {
-    let mut server = StdioServer::start(&[FIXTURES], "");
-    server.send(&call(1, "sleep", json!({ "ms": 60_000 })));
-    let task = Message::call("sleep", json!({ "ms": 60_000 })).tasks();
-    server.send(&modern(2, &task));
-    server.close_input();
-    let made = server.message();
-    assert_eq!(made["result"]["resultType"], "task", "{made:#}");
-    let cut_off = server.message();
-    assert_eq!(
-        cut_off["error"]["data"]["reason"], "shutting_down",
-        "{cut_off:#}"
-    );
-    assert!(server.ended_within(BUSY_END).success());
-}
-
-#[test]
-fn p26_a_stream_is_closed_in_order_at_the_end() {
-    for by_signal in [false, true] {
-        let mut server = StdioServer::start(&[FIXTURES], "");
-        let listen = Message::new("subscriptions/listen");
-        server.send(&modern(
-            "l",
-            &listen.param("notifications", json!({ "toolsListChanged": true })),
-        ));
-        server.message();
-        if by_signal {
-            let pid = Pid::from_raw(server.pid().try_into().unwrap()).unwrap();
-            kill_process(pid, Signal::TERM).unwrap();
-        } else {
-            server.close_input();
-        }
-        let cancelled = server.message();
-        assert_eq!(
-            cancelled["method"], "notifications/cancelled",
-            "{cancelled:#}"
-        );
-        assert_eq!(cancelled["params"]["requestId"], "l");
-        let closing = server.message();
-        assert_eq!(closing["result"]["resultType"], "complete", "{closing:#}");
-        assert!(server.ended_within(IDLE_END).success());
-    }
-}
-
-#[test]
-fn p26_a_reader_that_is_gone_is_the_end() {
-    let home = Home::new(&[FIXTURES], "");
-    let mut command = home.subcommand("stdio");
-    command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null());
-    let mut child = command.spawn().unwrap();
-    drop(child.stdout.take());
-    let mut input = child.stdin.take().unwrap();
-    std::io::Write::write_all(&mut input, format!("{}\n", discover(1)).as_bytes()).unwrap();
-    let status = wait_for("the server to end", PATIENCE, || child.try_wait().unwrap());
-    assert!(status.success());
-}
-
-#[test]
-fn p26_a_client_that_reads_nothing_does_not_hold_the_server() {
-    for by_signal in [false, true] {
-        let home = Home::new(&[FIXTURES], "");
-        let mut command = home.subcommand("stdio");
-        command
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null());
-        let mut child = command.spawn().unwrap();
-        let mut input = child.stdin.take().unwrap();
-        let lines = "{bad\n".repeat(4_000);
-        std::io::Write::write_all(&mut input, lines.as_bytes()).unwrap();
-        if by_signal {
-            let pid = Pid::from_child(&child);
-            // Signals are followed once the server is up: it has begun to answer then.
-            let mut first = [0];
-            std::io::Read::read_exact(child.stdout.as_mut().unwrap(), &mut first).unwrap();
-            kill_process(pid, Signal::TERM).unwrap();
-        } else {
-            drop(input);
-        }
-        let status = wait_for("the server to end", PATIENCE, || child.try_wait().unwrap());
-        assert!(status.success());
-    }
-}
-
-#[test]
 fn an_answer_is_for_the_question_that_it_was_given_to() {
     let mut server = StdioServer::start(&[FIXTURES], "");
     server.initialize(LATEST, &asks_all());
@@ -435,31 +313,6 @@ fn an_answer_is_for_the_question_that_it_was_given_to() {
 }
 
 #[test]
-fn p27_standard_output_carries_messages_only() {
-    for level in ["trace", "debug", "info", "off"] {
-        let mut server = StdioServer::start(
-            &[FIXTURES, VERSION_A],
-            &format!("[log]\nlevel = \"{level}\"\n"),
-        );
-        server.home.install_as("broken.wasm", b"\0asm\x01\0\0\0");
-        std::fs::remove_file(server.home.plugins().join("a.wasm")).unwrap();
-        wait_for("the plugin to go", PATIENCE, || {
-            let listed = server.exchange(&modern("w", &Message::new("tools/list"))).0;
-            (!listed.to_string().contains("\"name\":\"version\"")).then_some(())
-        });
-        server.exchange(&call(
-            1,
-            "log",
-            json!({ "level": "info", "text": "to nobody" }),
-        ));
-        server.close_input();
-        assert!(server.ended_within(IDLE_END).success());
-        // Every line that came was a message, or the harness would have ended this.
-        assert_eq!(server.message_within(Duration::from_millis(10)), None);
-    }
-}
-
-#[test]
 fn s03_the_store_is_of_one_process() {
     let home = Arc::new(Home::new(&[FIXTURES], ""));
     let server = Server::start_in(home.clone());
@@ -485,21 +338,19 @@ fn s03_the_store_is_of_one_process() {
 fn a_pipeline_is_answered() {
     let home = Home::new(&[FIXTURES], "");
     let path = home.path().join("input");
-    std::fs::write(
-        &path,
-        format!(
-            "{}\n{}",
-            discover(1),
-            call(2, "echo", json!({ "text": "a" }))
-        ),
-    )
-    .unwrap();
+    let input = format!(
+        "{}\n{}",
+        discover(1),
+        call(2, "echo", json!({ "text": "a" }))
+    );
+    std::fs::write(&path, &input).unwrap();
     let mut command: Command = home.subcommand("stdio");
     let output = command
         .stdin(std::fs::File::open(path).unwrap())
         .output()
         .unwrap();
     let lines = String::from_utf8(output.stdout).unwrap();
+    judge_lines(&input, &lines).unwrap();
     assert_eq!(
         (output.status.code(), lines.lines().count()),
         (Some(0), 2),

@@ -178,6 +178,12 @@ impl Message {
         &self.json
     }
 
+    /// Its body: the JSON, or what is sent instead.
+    pub fn text(&self) -> Vec<u8> {
+        let json = || self.json.to_string().into_bytes();
+        self.body.clone().unwrap_or_else(json)
+    }
+
     /// Its bytes, as they go to a server at this address.
     ///
     /// # Panics
@@ -188,8 +194,7 @@ impl Message {
         {
             panic!("the test's own request is wrong: {fault}");
         }
-        let text = || self.json.to_string().into_bytes();
-        let body = self.body.clone().unwrap_or_else(text);
+        let body = self.text();
         let mut bytes = format!("{} {} HTTP/1.1\r\n", self.verb, self.path).into_bytes();
         for (name, value) in self.all_headers(address, body.len()) {
             bytes.extend(format!("{name}: {value}\r\n").into_bytes());
