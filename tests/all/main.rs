@@ -51,6 +51,7 @@ mod schema;
 mod servers;
 mod session;
 mod share;
+mod state;
 mod stdio;
 mod stdio_end;
 mod stdio_noise;

@@ -2,32 +2,31 @@
 
 use crate::servers::{shared, with_and_without_lingering};
 use longshore_tests::client::{Message, accept, answer, decline};
-use longshore_tests::server::{FIXTURES, Server, component};
-use longshore_tests::wait::{PATIENCE, wait_for};
+use longshore_tests::server::Server;
 use serde_json::{Value, json};
 
 /// The next round of a call: the same call, with answers and the state that came.
-fn next(call: &Message, asked: &Value, answers: Value) -> Message {
+pub(crate) fn next(call: &Message, asked: &Value, answers: Value) -> Message {
     let next = call.clone().param("inputResponses", answers);
     next.param("requestState", asked["requestState"].clone())
 }
 
-fn ask(server: &Server, call: &Message) -> Value {
+pub(crate) fn ask(server: &Server, call: &Message) -> Value {
     let asked = server.send(call).result().clone();
     assert_eq!(asked["resultType"], "input_required", "{asked:#}");
     asked
 }
 
-fn keys(asked: &Value) -> Vec<&str> {
+pub(crate) fn keys(asked: &Value) -> Vec<&str> {
     let requests = asked["inputRequests"].as_object().unwrap();
     requests.keys().map(String::as_str).collect()
 }
 
-fn one() -> Message {
+pub(crate) fn one() -> Message {
     Message::call("ask_one", json!({})).asks()
 }
 
-fn number(number: u64) -> Value {
+pub(crate) fn number(number: u64) -> Value {
     answer("number", accept(json!({ "number": number })))
 }
 
@@ -89,6 +88,26 @@ with_and_without_lingering! {
         assert_eq!(done.text(), "Ada; opened; hi; file:///r");
     }
 
+    /// A key is given once, whatever the plugin calls its questions.
+    fn keys_are_never_given_twice(server) {
+        let arguments = json!({ "keys": ["name-2", "name", "name"] });
+        let issued = ["name-2", "name", "name-3"];
+        let name = |key: &str| answer(key, accept(json!({ "name": key })));
+        let call = Message::call("ask_keys", arguments.clone()).asks();
+        let mut reply = server.send(&call);
+        for key in issued {
+            let asked = reply.result().clone();
+            assert_eq!(keys(&asked), [key]);
+            reply = server.send(&next(&call, &asked, name(key)));
+        }
+        assert_eq!(reply.text(), issued.join(", "));
+        let task = server.call_task("ask_keys", arguments);
+        for key in issued {
+            task.answer(key, accept(json!({ "name": key })));
+        }
+        assert_eq!(task.wait_text(), issued.join(", "));
+    }
+
     /// The state is used up by nothing: a request that is sent again gets the same answer.
     fn the_same_round_twice(server) {
         let asked = ask(server, &one());
@@ -126,112 +145,6 @@ fn no_answer_is_asked_again() {
     assert_eq!(done.text(), "the number is 1");
 }
 
-fn refused(server: &Server, message: &Message) {
-    let reply = server.send(message);
-    assert_eq!(
-        (reply.status(), reply.code()),
-        (200, -32602),
-        "{}",
-        message.json()
-    );
-}
-
-#[test]
-fn a_forged_state_is_refused() {
-    let server = shared();
-    let asked = ask(&server, &one());
-    let good = asked["requestState"].as_str().unwrap();
-    let mut swapped = good.to_owned().into_bytes();
-    let middle = swapped.len() / 2;
-    swapped[middle] = if swapped[middle] == b'A' { b'B' } else { b'A' };
-    for state in [
-        format!("{good}-TAMPERED"),
-        format!("{good}="),
-        format!("{good}A"),
-        good[..good.len() - 1].to_owned(),
-        good[1..].to_owned(),
-        String::from_utf8(swapped).unwrap(),
-        String::new(),
-        "junk".to_owned(),
-        "x".repeat(100_000),
-    ] {
-        refused(
-            &server,
-            &next(&one(), &asked, number(1)).param("requestState", state),
-        );
-    }
-    let done = server.send(&next(&one(), &asked, number(1)));
-    assert_eq!(done.text(), "the number is 1");
-}
-
-#[test]
-fn a_state_is_bound_to_its_call() {
-    let server = shared();
-    let call = Message::call("ask_again", json!({ "times": 2 })).asks();
-    let asked = ask(&server, &call);
-    let name = answer("name", accept(json!({ "name": "x" })));
-    // Other arguments, another tool.
-    let other = Message::call("ask_again", json!({ "times": 3 })).asks();
-    refused(&server, &next(&other, &asked, name.clone()));
-    refused(
-        &server,
-        &next(
-            &Message::call("ask2", json!({})).asks(),
-            &asked,
-            name.clone(),
-        ),
-    );
-    // The same arguments, written otherwise, are the same.
-    let text = call.json().to_string();
-    let spaced = text.replace(r#"{"times":2}"#, r#"{ "times" : 2 }"#);
-    assert_ne!(text, spaced);
-    ask(&server, &next(&call, &asked, name));
-}
-
-#[test]
-fn a_state_is_of_its_server_and_survives_a_restart() {
-    let server = Server::start(&[FIXTURES], "");
-    let asked = ask(&server, &one());
-    refused(&shared(), &next(&one(), &asked, number(1)));
-    let server = Server::start_in(server.kill());
-    let done = server.send(&next(&one(), &asked, number(1)));
-    assert_eq!(done.text(), "the number is 1");
-}
-
-#[test]
-fn a_state_finishes_on_the_version_that_asked() {
-    let server = Server::start(&[FIXTURES], "");
-    let asked = ask(&server, &one());
-    // Another version with the same tools: some bytes more, in a section that means nothing.
-    let mut other = std::fs::read(component(FIXTURES)).unwrap();
-    other.extend([0, 5, 1, b'x', 1, 2, 3]);
-    server.home.install_as("fixtures.wasm", &other);
-    wait_for("the other version", PATIENCE, || {
-        let served = server.log().matches("serving the plugin").count();
-        (served == 2).then_some(())
-    });
-    let done = server.send(&next(&one(), &asked, number(1)));
-    assert_eq!(done.text(), "the number is 1");
-}
-
-#[test]
-fn a_state_expires() {
-    let server = Server::start(&[FIXTURES], "[limits]\ninput_time_ms = 400\n");
-    let asked = ask(&server, &one());
-    let error = wait_for("the state to expire", PATIENCE, || {
-        let reply = server.send(&next(&one(), &asked, number(1)));
-        assert_eq!(reply.status(), 200);
-        reply.response().get("error").cloned()
-    });
-    assert_eq!(error["code"], -32602);
-    assert!(
-        error["message"].as_str().unwrap().contains("expired"),
-        "{error:#}"
-    );
-    // Starting again is all that it takes.
-    ask(&server, &one());
-}
-
 #[test]
 fn only_what_the_client_declared_is_asked() {
     let server = shared();
@@ -250,6 +163,40 @@ fn only_what_the_client_declared_is_asked() {
         );
         assert!(reply.error()["data"]["requiredCapabilities"].is_object());
     }
+    // An empty object means forms, and forms only.
+    let forms = Message::call("ask_all", json!({}))
+        .capability("elicitation", json!({}))
+        .capability("sampling", json!({}))
+        .capability("roots", json!({}));
+    let needed = &server.send(&forms).error()["data"]["requiredCapabilities"].clone();
+    assert_eq!(*needed, json!({ "elicitation": { "url": {} } }));
+}
+
+#[test]
+fn a_model_is_given_tools_and_context_only_where_that_was_declared() {
+    let server = shared();
+    for (arguments, member) in [
+        (json!({ "tools": true }), "tools"),
+        (json!({ "context": true }), "context"),
+    ] {
+        let call = Message::call("ask_model", arguments);
+        let declaring = |sampling: Value| call.clone().capability("sampling", sampling);
+        for other in [json!({}), json!({ "other": {} })] {
+            let reply = server.send(&declaring(other));
+            assert_eq!((reply.status(), reply.code()), (400, -32021), "{member}");
+            let needed = &reply.error()["data"]["requiredCapabilities"];
+            assert_eq!(*needed, json!({ "sampling": { member: {} } }));
+        }
+        let asked = ask(&server, &declaring(json!({ member: {} })));
+        let params = &asked["inputRequests"]["sampling"]["params"];
+        assert_eq!(params["tools"].is_array(), member == "tools", "{params:#}");
+        let context = params["includeContext"] == "thisServer";
+        assert_eq!(context, member == "context", "{params:#}");
+    }
+    let both = Message::call("ask_model", json!({ "tools": true, "context": true }));
+    let reply = server.send(&both.capability("sampling", json!({ "tools": {} })));
+    let needed = &reply.error()["data"]["requiredCapabilities"];
+    assert_eq!(*needed, json!({ "sampling": { "context": {} } }));
 }
 
 #[test]
@@ -289,28 +236,4 @@ fn each_round_is_gated_by_its_own_request() {
     assert_eq!((mute.status(), mute.code()), (400, -32021), "{mute:?}");
     // The round that failed has used up nothing.
     ask(&server, &next(&call.asks(), &asked, name));
-}
-
-#[test]
-fn a_call_whose_record_is_too_large_waits_under_a_name_that_is_good_once() {
-    let server = Server::start(
-        &[FIXTURES],
-        "[plugins.fixtures.limits]\nrecord_bytes = 600\n",
-    );
-    let call = Message::call("ask_again", json!({ "times": 2 })).asks();
-    let mut asked = ask(&server, &call);
-    let long = accept(json!({ "name": "x".repeat(2_000) }));
-    asked = ask(&server, &next(&call, &asked, answer("name", long)));
-    let key = keys(&asked)[0].to_owned();
-    let last = next(&call, &asked, answer(&key, accept(json!({ "name": "y" }))));
-    // Others cannot use it, and do not use it up.
-    let other = Message::call("ask_again", json!({ "times": 3 })).asks();
-    refused(
-        &server,
-        &other.param("requestState", asked["requestState"].clone()),
-    );
-    assert!(server.send(&last).text().ends_with(", y"));
-    let again = server.send(&last);
-    assert_eq!((again.status(), again.code()), (200, -32602));
-    assert!(again.error_text().contains("start again"), "{again:?}");
 }
