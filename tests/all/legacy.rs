@@ -5,7 +5,6 @@ use crate::servers::shared;
 use longshore_tests::client::Message;
 use longshore_tests::legacy::{EARLIER, LATEST, Raw, Session, asks_all, initialize};
 use longshore_tests::server::{FIXTURES, Server};
-use longshore_tests::wait::{PATIENCE, wait_for};
 use serde_json::{Value, json};
 
 fn call(tool: &str, arguments: impl Into<Value>) -> Value {
@@ -161,51 +160,6 @@ fn l01_an_unknown_session_is_404() {
             (405, Some("POST"))
         );
     }
-}
-
-#[test]
-fn l02_a_handshake_with_a_dead_id_begins_a_new_session() {
-    let server = shared();
-    let raw = Raw::post(&initialize(LATEST, &json!({})));
-    let reply = raw.header("Mcp-Session-Id", "long-gone").send(&server);
-    assert_eq!(reply.status(), 200);
-    assert_ne!(reply.head.header("mcp-session-id"), Some("long-gone"));
-}
-
-#[test]
-fn l04_sessions_end() {
-    let server = Server::start(
-        &[FIXTURES],
-        "[sessions]\nsessions_max = 3\nsessions_per_client_max = 3\n",
-    );
-    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-    let status = |session: &Session<'_>| session.raw(&ping).send(&server).status();
-    let deleted = Session::begin(&server, LATEST, &json!({}));
-    assert_eq!(deleted.delete(), 204);
-    assert_eq!((status(&deleted), deleted.delete()), (404, 404));
-    // Beyond the cap the one goes that was idle for longest.
-    let sessions: Vec<_> = (0..4)
-        .map(|_| Session::begin(&server, LATEST, &json!({})))
-        .collect();
-    assert_eq!(status(&sessions[0]), 404);
-    assert_eq!(status(&sessions[3]), 200);
-}
-
-#[test]
-fn l04_an_idle_session_ends_and_one_in_use_does_not() {
-    let server = Server::start(&[FIXTURES], "[sessions]\nidle_ms = 1000\n");
-    let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
-    let status = |session: &Session<'_>| session.raw(&ping).send(&server).status();
-    let used = Session::begin(&server, LATEST, &json!({}));
-    let listening = used.listen();
-    wait_for("an idle session to end", PATIENCE, || {
-        let beginner = Session::begin(&server, LATEST, &json!({}));
-        std::thread::sleep(std::time::Duration::from_millis(1_500));
-        (status(&beginner) == 404).then_some(())
-    });
-    // One that someone listens to is not idle.
-    assert_eq!(status(&used), 200);
-    drop(listening);
 }
 
 #[test]
