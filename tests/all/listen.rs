@@ -2,10 +2,12 @@
 
 use crate::servers::shared;
 use longshore_tests::client::{Message, Stream, accept};
+use longshore_tests::schema;
 use longshore_tests::server::{FIXTURES, Server, Task, VERSION_A, component};
-use longshore_tests::wait::{PATIENCE, wait_for};
+use longshore_tests::wait::{PATIENCE, wait_for, within};
 use serde_json::{Value, json};
 use std::fs;
+use std::time::Duration;
 
 const SUBSCRIPTION: &str = "io.modelcontextprotocol/subscriptionId";
 
@@ -84,8 +86,36 @@ fn p32_the_acknowledgement_says_what_is_granted() {
     assert_eq!(granted, expected);
     assert_eq!(stream.head.header("x-accel-buffering"), Some("no"));
     stream.close();
-    let (_stream, granted) = open(&server, &listen(json!({})));
-    assert_eq!(granted, json!({}));
+    for nothing in [json!({}), json!({ "unknown": true })] {
+        let (_stream, granted) = open(&server, &listen(nothing));
+        assert_eq!(granted, json!({}));
+    }
+}
+
+#[test]
+fn lists_that_are_empty_can_be_followed() {
+    let server = Server::start(&[VERSION_A], "");
+    let declared = || {
+        let reply = server.send(&Message::new("server/discover"));
+        reply.result()["capabilities"].clone()
+    };
+    let before = declared();
+    assert!(before.get("prompts").is_none() && before.get("resources").is_none());
+    let filter = json!({ "promptsListChanged": true, "resourcesListChanged": true });
+    let (mut stream, granted) = open(&server, &listen(filter.clone()));
+    assert_eq!(granted, filter);
+    server.home.install(FIXTURES);
+    let mut told = [(); 2].map(|()| next(&mut stream)["method"].as_str().unwrap().to_owned());
+    told.sort_unstable();
+    let lists = ["prompts", "resources"].map(|list| format!("notifications/{list}/list_changed"));
+    assert_eq!(told, lists);
+    let after = declared();
+    assert_eq!(after["prompts"], json!({ "listChanged": true }));
+    assert_eq!(after["resources"]["listChanged"], true);
+    for (method, member) in [("prompts/list", "prompts"), ("resources/list", "resources")] {
+        let reply = server.send(&Message::new(method));
+        assert!(!reply.result()[member].as_array().unwrap().is_empty());
+    }
 }
 
 #[test]
@@ -152,42 +182,52 @@ fn a_resource_that_changed_is_told_to_those_who_follow_it() {
     assert_eq!(message["params"]["uri"], "fixture://plain");
 }
 
+/// Reads what is told of a burst, until the list is as it shall be: how often that was.
+fn told_until(server: &Server, stream: &mut Stream, id: &str, list: &[String]) -> usize {
+    let mut told = 0;
+    loop {
+        let message = next(stream);
+        assert_eq!(message["method"], "notifications/tools/list_changed");
+        assert_eq!(message["params"]["_meta"][SUBSCRIPTION], id);
+        told += 1;
+        if server.tools() == list {
+            return told;
+        }
+    }
+}
+
 #[test]
 fn p33_a_burst_of_files_is_few_notifications_and_the_list_is_new() {
-    let server = Server::start(&[FIXTURES], "");
+    let names = || (0..50).map(|number| format!("v{number}"));
+    let prefix = |name: String| format!("[plugins.{name}]\nprefix = \"{name}.\"\n");
+    let config: String = names().map(prefix).collect();
+    let server = Server::start(&[FIXTURES], &config);
+    let before = server.tools();
+    let mut after: Vec<_> = names().map(|name| format!("{name}.version")).collect();
+    after.extend(before.clone());
+    after.sort_unstable();
     let filter = json!({ "toolsListChanged": true });
-    let (mut stream, _) = open(&server, &listen(filter.clone()));
-    let (mut other, _) = open(&server, &listen(filter));
+    let mut streams = ["a", "b"].map(|id| (id, open(&server, &listen(filter.clone()).id(id)).0));
     let bytes = fs::read(component(VERSION_A)).unwrap();
-    for number in 0..50 {
-        server.home.install_as(&format!("v{number}.wasm"), &bytes);
+    for name in names() {
+        server.home.install_as(&format!("{name}.wasm"), &bytes);
     }
-    assert_eq!(
-        next(&mut other)["method"],
-        "notifications/tools/list_changed"
-    );
-    assert_eq!(
-        next(&mut stream)["method"],
-        "notifications/tools/list_changed"
-    );
-    assert!(server.tools().contains(&"version".to_owned()));
-    // One plugin's `version` is served; the other forty-nine change nothing, nor does the same file again.
+    for (id, stream) in &mut streams {
+        let told = told_until(&server, stream, id, &after);
+        assert!((1..=5).contains(&told), "{told}");
+    }
+    // The same file again changes nothing.
     server.home.install_as("v0.wasm", &bytes);
     wait_for("all to be loaded", PATIENCE, || {
         (server.log().matches("serving the plugin").count() >= 51).then_some(())
     });
-    for number in 0..50 {
-        fs::remove_file(server.home.plugins().join(format!("v{number}.wasm"))).unwrap();
+    for name in names() {
+        fs::remove_file(server.home.plugins().join(format!("{name}.wasm"))).unwrap();
     }
-    let mut more = 0;
-    while server.tools().contains(&"version".to_owned()) || more == 0 {
-        assert_eq!(
-            next(&mut stream)["method"],
-            "notifications/tools/list_changed"
-        );
-        more += 1;
+    for (id, stream) in &mut streams {
+        let told = told_until(&server, stream, id, &before);
+        assert!((1..=5).contains(&told), "{told}");
     }
-    assert!(more <= 4, "{more}");
 }
 
 #[test]
@@ -265,6 +305,9 @@ fn many_tasks_on_one_stream() {
     }
 }
 
+/// How soon a server ends that was told to, whatever is open.
+const STOP: Duration = Duration::from_secs(5);
+
 #[test]
 fn p31_a_stop_ends_each_stream_with_its_result() {
     let server = Server::start(&[FIXTURES], "");
@@ -286,7 +329,7 @@ fn p31_a_stop_ends_each_stream_with_its_result() {
             })
         })
         .collect();
-    let (status, home) = server.terminate();
+    let (status, home) = within("the end", STOP, || server.terminate());
     assert!(status.success());
     for (number, reader) in readers.into_iter().enumerate() {
         let last = reader.join().unwrap();
@@ -338,6 +381,8 @@ fn p32_a_silent_stream_gets_comments() {
         text += &stream.piece().unwrap().expect("the stream goes on");
     }
     let events: Vec<_> = text.split("\n\n").collect();
+    let (_, granted) = events[0].split_once("data: ").unwrap();
+    schema::reply("subscriptions/listen", &granted.parse().unwrap()).unwrap();
     assert!(events[0].starts_with("event: message\n"), "{text}");
     assert!(
         events[1..4].iter().all(|event| event.starts_with(':')),

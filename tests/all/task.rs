@@ -400,3 +400,19 @@ fn t16_the_status_message_is_the_last_progress() {
     }
     assert_eq!(task.wait_text(), "2 steps");
 }
+
+#[test]
+fn t05_an_ended_task_at_its_expiry_is_only_deleted() {
+    let server = Server::start(&[FIXTURES], "[tasks]\nttl_ms = 4000\nkeep_ms = 500\n");
+    let task = server.call_task("sleep_required", json!({ "ms": 1 }));
+    let ended = without_meta(task.wait("completed"));
+    wait_for("the task to be gone", PATIENCE, || {
+        let reply = server.send(&Message::task("tasks/get", &task.id));
+        if reply.response().get("error").is_some() {
+            assert_eq!((reply.status(), reply.code()), (200, -32602));
+            return Some(());
+        }
+        assert_eq!(without_meta(reply.result().clone()), ended);
+        None
+    });
+}
