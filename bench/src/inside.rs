@@ -1,7 +1,8 @@
 //! Measures runs without HTTP: a fresh sandbox made, called and dropped, in this process, and runs made again from a record.
 //!
 //! How runs share cores is measured by the affinity of the process: a child of this program is bound to one core (by
-//! `taskset`), another to two. The guests' threads are those that the server has too.
+//! `taskset`), another to two. The guests' threads are those that the server has too. Callers are on them as well, or on a thread of
+//! their own, as the protocol is: then each run is handed over and back.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -50,14 +51,14 @@ pub(crate) fn run(rounds: usize) -> Result<Report> {
     }
     let median = |name: &str| found.get(name).map_or(0.0, Samples::median);
     let mut report = Report::default();
-    report.ratio(
-        "runs_on_2_cores_vs_1",
-        median("runs_per_s_2") / median("runs_per_s_1"),
-    );
+    for name in ["runs", "handed_runs"] {
+        let per_s = |cores: usize| median(&format!("{name}_per_s_{cores}"));
+        report.ratio(&format!("{name}_on_2_cores_vs_1"), per_s(2) / per_s(1));
+        report.figure(&format!("{name}_on_1_core_per_s"), per_s(1));
+        report.figure(&format!("{name}_on_2_cores_per_s"), per_s(2));
+    }
     report.figure("run_cpu_us", median("run_cpu_us_1"));
     report.figure("run_alone_p50_us", median("run_alone_us_2"));
-    report.figure("runs_on_1_core_per_s", median("runs_per_s_1"));
-    report.figure("runs_on_2_cores_per_s", median("runs_per_s_2"));
     report.figure("guest_ended_p50_ms", median("ended_p50_ms_2"));
     report.figure("guest_ended_p99_ms", median("ended_p99_ms_2"));
     report.figure("replay_20_entries_us", median("replay_20_us_2"));
@@ -97,10 +98,14 @@ pub(crate) fn measure() -> Result<Value> {
         let (runtime, plugin) = serving(&home, 64).await?;
         let ended_ms = ended().await?;
         let alone_us = alone(&runtime, &plugin).await?;
-        let (per_s, cpu_us) = together(&runtime, &plugin).await?;
+        let beside_guests = runtime.guest_threads();
+        let (per_s, cpu_us) = together(&runtime, &plugin, &beside_guests).await?;
+        let here = tokio::runtime::Handle::current();
+        let (handed_per_s, _) = together(&runtime, &plugin, &here).await?;
         Ok(json!({
             "run_alone_us": alone_us,
             "runs_per_s": per_s,
+            "handed_runs_per_s": handed_per_s,
             "run_cpu_us": cpu_us,
             "ended_p50_ms": ended_ms.median(),
             "ended_p99_ms": ended_ms.quantile(0.99),
@@ -210,19 +215,25 @@ async fn ended() -> Result<Samples> {
     Ok(samples)
 }
 
-/// Runs a second, and the time of a processor that each took, in microseconds, all of this process counted.
-async fn together(runtime: &Runtime, plugin: &Arc<Plugin>) -> Result<(f64, f64)> {
+/// Runs a second for callers on these threads, and the time of a processor that each took, in microseconds, all of this process
+/// counted.
+async fn together(
+    runtime: &Runtime,
+    plugin: &Arc<Plugin>,
+    threads: &tokio::runtime::Handle,
+) -> Result<(f64, f64)> {
     let (cpu, watch) = (cpu_us(), Stopwatch::start());
     let mut clients = JoinSet::new();
     for _ in 0..AT_ONCE {
         let (runtime, plugin) = (runtime.clone(), plugin.clone());
-        clients.spawn(async move {
+        let client = async move {
             for _ in 0..RUNS / AT_ONCE {
                 let call = call(&plugin, "echo", &json!({ "text": "x" }))?;
                 finish(runtime.run(&plugin, call, None, Patience::Queue)).await?;
             }
             anyhow::Ok(())
-        });
+        };
+        clients.spawn_on(client, threads);
     }
     while let Some(client) = clients.join_next().await {
         client??;

@@ -239,6 +239,11 @@ impl Runtime {
         self.inner.plugin_by_version(name, version).await
     }
 
+    /// Where guests run. For who measures runs alone: one that is started from there is not handed over from another thread.
+    pub fn guest_threads(&self) -> tokio::runtime::Handle {
+        self.inner.host.threads().clone()
+    }
+
     /// Run a call from its record. The run fails at once if the record was made by a host with another replay ABI, or under
     /// other grants.
     pub fn run(

@@ -59,7 +59,7 @@ fn tool(name: &str, arguments: &str) -> Work {
 fn offers(served: &Served) {
     let fixtures = served.plugin("fixtures");
     let names: Vec<_> = fixtures.prompts.iter().map(|prompt| &prompt.name).collect();
-    assert_eq!(names, ["greet", "ask_prompt", "fail_prompt"]);
+    assert_eq!(names, ["greet", "ask_prompt", "ask_one", "fail_prompt"]);
     assert_eq!(fixtures.resources[0].uri, "fixture://plain");
     assert_eq!(fixtures.templates.len(), 2);
     assert!(fixtures.completes && !fixtures.tools.is_empty());
