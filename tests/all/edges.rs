@@ -6,11 +6,12 @@ use base64::engine::general_purpose::STANDARD;
 use longshore_tests::client::{Message, accept, answer};
 use longshore_tests::legacy::{EARLIER, LATEST, Session};
 use longshore_tests::server::{FIXTURES, Server, VERSION_A};
-use longshore_tests::wait::{PATIENCE, wait_for};
+use longshore_tests::wait::{PATIENCE, wait_for, within};
 use rustix::process::Signal;
 use serde_json::{Value, json};
 use std::io::Cursor;
 use std::thread;
+use std::time::Duration;
 
 fn read(uri: &str) -> Message {
     let header = format!("=?base64?{}?=", STANDARD.encode(uri));
@@ -223,6 +224,37 @@ fn p35_a_stranger_is_told_only_whether_the_server_is_ready() {
     assert_eq!(ask("evil.example"), (200, json!({ "ready": true })));
     let (status, said) = ask(&server.address().to_string());
     assert_eq!((status, &said["plugins"][0]["name"]), (200, &json!("a")));
+}
+
+/// A client that asks before it sends is not invited to send what nobody reads.
+#[test]
+fn p07_who_asks_before_sending_is_told_at_once() {
+    let server = Server::start(&[VERSION_A], "");
+    for (host, bytes, status) in [("evil.example", 3_000_000, 403), ("", 60_000_000, 413)] {
+        let own = server.address().to_string();
+        let host = if host.is_empty() { &own } else { host };
+        let request = format!(
+            "POST /mcp HTTP/1.1\r\nHost: {host}\r\nContent-Type: application/json\r\n\
+             Content-Length: {bytes}\r\nExpect: 100-continue\r\n\r\n"
+        );
+        let mut connection = server.connect();
+        connection.write(request.as_bytes()).unwrap();
+        let (head, _) = connection.plain_reply().unwrap();
+        assert_eq!(head.status(), status);
+    }
+}
+
+/// A body that never ends does not hold up the stop.
+#[test]
+fn a_refused_body_does_not_hold_up_the_stop() {
+    let server = Server::start(&[VERSION_A], "[http]\ndrain_ms = 60000\n");
+    let put = Message::new("tools/list").verb("PUT");
+    let put = put.header("Content-Length", "1000000").body("x");
+    let mut connection = server.connect();
+    connection.write(&put.bytes(server.address())).unwrap();
+    assert_eq!(connection.plain_reply().unwrap().0.status(), 405);
+    let ended = within("the stop", Duration::from_secs(4), || server.terminate().0);
+    assert!(ended.success());
 }
 
 #[test]

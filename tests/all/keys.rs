@@ -155,10 +155,15 @@ fn a_plugin_cannot_be_granted_the_folder_of_a_key() {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::new(&[], "");
     let keys = config(&[&key(folder.path(), "state.key")]);
-    let folder = folder.path();
-    home.configure(&format!(
-        "{keys}[plugins.a.grants]\ndirectories = [{{ host = {folder:?}, guest = \"/x\" }}]"
-    ));
-    let said = refused_start_in(&home);
-    assert!(said.contains("must not be granted"), "{said}");
+    // Who may put another link in its place says which key it is.
+    let links = tempfile::tempdir().unwrap();
+    let link = links.path().join("link");
+    std::os::unix::fs::symlink(folder.path().join("state.key"), &link).unwrap();
+    for (keys, folder) in [(keys, folder.path()), (config(&[&link]), links.path())] {
+        home.configure(&format!(
+            "{keys}[plugins.a.grants]\ndirectories = [{{ host = {folder:?}, guest = \"/x\", write = true }}]"
+        ));
+        let said = refused_start_in(&home);
+        assert!(said.contains("must not be granted"), "{said}");
+    }
 }

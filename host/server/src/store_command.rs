@@ -5,7 +5,7 @@
 use crate::config::{Config, Flags};
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-use longshore_store::{Archive, DiskStore, Summary, import, judge};
+use longshore_store::{Archive, ArchiveError, DiskStore, Summary, import, judge};
 use longshore_tasks::Store as _;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Seek as _, Write as _};
@@ -116,6 +116,14 @@ async fn import_file(config: &Config, file: &Path) -> anyhow::Result<()> {
     let store = DiskStore::open(folder, config.store.engine)?;
     let imported = import(&store, input).await;
     store.close().await?;
+    let imported = imported.map_err(|error| match error {
+        // Nothing was put.
+        ArchiveError::Exists(_) => anyhow::Error::new(error),
+        error => anyhow::Error::new(error).context(format!(
+            "a part of the tasks may be there: move {} away, and import again",
+            folder.display()
+        )),
+    });
     writeln!(io::stdout(), "{}", text(&imported?))?;
     Ok(())
 }

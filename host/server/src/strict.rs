@@ -18,13 +18,34 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
 }
 
 /// The text of a value in one way: without blanks, members in the order of their names, strings and numbers as this program writes
-/// them. What is no JSON stays as it is.
+/// them, a whole number without a fraction. What is no JSON stays as it is.
 pub(crate) fn canonical(text: &str) -> String {
     let Ok(mut value) = serde_json::from_str::<Value>(text) else {
         return text.to_owned();
     };
     value.sort_all_objects();
+    write_whole_numbers(&mut value);
     value.to_string()
+}
+
+/// The largest integer that all readers of JSON keep.
+const INTEGER_MAX: f64 = 9_007_199_254_740_991.0;
+
+fn write_whole_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) => {
+            let whole = number.as_f64().filter(|number| number.fract() == 0.0);
+            let whole = whole.filter(|number| number.abs() <= INTEGER_MAX);
+            if let (true, Some(whole)) = (number.is_f64(), whole) {
+                #[allow(clippy::cast_possible_truncation, reason = "it is whole and in range")]
+                let integer = whole as i64;
+                *value = integer.into();
+            }
+        }
+        Value::Array(values) => values.iter_mut().for_each(write_whole_numbers),
+        Value::Object(members) => members.values_mut().for_each(write_whole_numbers),
+        Value::Null | Value::Bool(_) | Value::String(_) => {}
+    }
 }
 
 struct Strict(Value);
@@ -126,6 +147,8 @@ mod tests {
         }
         assert_ne!(canonical("[1,2]"), canonical("[2,1]"));
         assert_ne!(canonical("9007199254740993"), canonical("9007199254740992"));
+        assert_eq!(canonical("[1.0,1e0,-0.0,0]"), canonical("[1,1,0,0]"));
+        assert_ne!(canonical("1.5"), canonical("1"));
         assert_eq!(canonical("{ no"), "{ no");
     }
 

@@ -353,12 +353,12 @@ impl Ours {
             private: [&config.data_dir, &config.compile_cache_dir]
                 .into_iter()
                 .chain(&config.state_key_files)
-                .map(|own| real(own))
+                .flat_map(|own| places(own))
                 .collect(),
             unchanged: path
                 .into_iter()
-                .map(real)
-                .chain([real(&config.plugins_dir)])
+                .chain([config.plugins_dir.as_path()])
+                .flat_map(places)
                 .collect(),
         }
     }
@@ -386,6 +386,16 @@ impl Ours {
     }
 }
 
+/// Where a path leads, and where its last part stands, which may be a link: who can put another in its place says where it leads.
+fn places(path: &Path) -> Vec<PathBuf> {
+    let mut places = vec![real(path)];
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    if let (Some(folder), Some(name)) = (absolute.parent(), absolute.file_name()) {
+        places.push(real(folder).join(name));
+    }
+    places
+}
+
 /// A path without links and dots, also if its last parts are not there yet.
 fn real(path: &Path) -> PathBuf {
     let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
@@ -393,7 +403,13 @@ fn real(path: &Path) -> PathBuf {
         .ancestors()
         .find_map(|there| {
             let rest = whole.strip_prefix(there).ok()?;
-            Some(there.canonicalize().ok()?.join(rest))
+            let there = there.canonicalize().ok()?;
+            // To join nothing would put a slash behind a file.
+            Some(if rest.as_os_str().is_empty() {
+                there
+            } else {
+                there.join(rest)
+            })
         })
         .unwrap_or(whole.clone())
 }

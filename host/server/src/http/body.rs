@@ -6,9 +6,10 @@ use http::StatusCode;
 use http_body::Body as _;
 use http_body_util::BodyExt;
 use std::time::Duration;
+use tokio_util::sync::CancellationToken;
 
 /// What is passed over of a body: four times what a request may have, and the time that it takes over a slow line.
-const PASSED_OVER_BYTES_MAX: usize = 16 << 20;
+const PASSED_OVER_BYTES_MAX: u64 = 16 << 20;
 const PASSED_OVER_TIME: Duration = Duration::from_secs(5);
 
 /// Why a body was not read.
@@ -61,20 +62,25 @@ pub(super) async fn read(body: &mut Body, config: &Http) -> Result<Vec<u8>, Unre
 }
 
 /// Read what nobody wants of a request that was refused early, so that the connection does not break under a client that still
-/// sends: it would not see the answer (RFC 9112, section 9.6). Not more than so much, and not for longer: who sends without end
-/// loses the connection.
-pub(super) fn pass_over(mut body: Body) {
-    if body.is_end_stream() {
+/// sends: it would not see the answer (RFC 9112, section 9.6). Not more than so much, not for longer, and not beyond the stop: who
+/// sends without end loses the connection.
+pub(super) fn pass_over(mut body: Body, stopping: CancellationToken) {
+    let announced = body.size_hint().lower();
+    if body.is_end_stream() || announced > PASSED_OVER_BYTES_MAX {
         return;
     }
-    tokio::spawn(tokio::time::timeout(PASSED_OVER_TIME, async move {
+    let read = async move {
         let mut bytes = 0;
         while let Some(Ok(frame)) = body.frame().await
             && bytes < PASSED_OVER_BYTES_MAX
         {
-            bytes += frame.data_ref().map_or(0, bytes::Bytes::len);
+            bytes += frame.data_ref().map_or(0, |data| data.len() as u64);
         }
-    }));
+    };
+    tokio::spawn(tokio::time::timeout(
+        PASSED_OVER_TIME,
+        stopping.run_until_cancelled_owned(read),
+    ));
 }
 
 async fn collect(body: &mut Body, bytes_max: u64) -> Result<Vec<u8>, Unread> {

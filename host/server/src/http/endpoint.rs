@@ -18,7 +18,7 @@ use crate::wire::WireError;
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::Response;
-use http::header::{ALLOW, CONNECTION, WWW_AUTHENTICATE};
+use http::header::{ALLOW, CONNECTION, EXPECT, WWW_AUTHENTICATE};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use longshore_tasks::Principal;
@@ -39,8 +39,12 @@ pub(super) struct Endpoint {
 pub(super) async fn serve(endpoint: Arc<Endpoint>, request: Request) -> Response {
     let (parts, mut body) = request.into_parts();
     let is_head = parts.method == Method::HEAD;
+    // Such a client sends its body when it is asked to, and to read it asks.
+    let waits = parts.headers.contains_key(EXPECT);
     let response = endpoint.respond(parts, &mut body).await;
-    body::pass_over(body);
+    if !waits {
+        body::pass_over(body, endpoint.app.stopping.clone());
+    }
     if is_head {
         return answer::without_body(response);
     }
