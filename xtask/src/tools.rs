@@ -30,7 +30,17 @@ pub(crate) fn cargo_deny() -> Result<PathBuf> {
 /// # Errors
 /// If it cannot be installed.
 pub(crate) fn cargo_fuzz() -> Result<PathBuf> {
+    compiler_of_cpp()?;
     cargo_tool("cargo-fuzz", FUZZ_VERSION, &["fuzz"])
+}
+
+/// In which libFuzzer is written: the machine's own, else Debian's.
+fn compiler_of_cpp() -> Result<()> {
+    if place::on_path("c++").is_some() {
+        return Ok(());
+    }
+    debian::install(&["g++"], "the fuzz targets")
+        .context("the fuzz targets need a compiler of C++: apt-get install g++")
 }
 
 /// A tool of cargo. `called` comes before its own arguments.
